@@ -20,7 +20,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from dppca.common.kernel.attestation.signatures import make_signer
-from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import SHARED, write_file
 from dppca.common.kernel.errors import SettingError
 from dppca.common.transport.channels import (
@@ -38,6 +37,7 @@ from dppca.curator.service.authenticator import Authenticator
 from dppca.curator.service.calls import AuthInterceptor, MetricsInterceptor
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.recent_refusals import RecentRefusals
+from dppca.curator.service.watched_clock import WatchedClock
 from dppca.curator.store import SqliteStore
 
 HANG_S = 60.0
@@ -63,18 +63,25 @@ async def _serve(config: DaemonConfig) -> None:
     asked_to_read = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked_to_read.set)
     provide_descriptors(config.limits)
-    authenticator = Authenticator(config.credentials)
+    clock = WatchedClock()
+    authenticator = Authenticator(config.credentials, clock=clock)
     store = SqliteStore(config.state)
-    coordinator = StudyCoordinator(store, lambda: make_signer(authenticator.credentials))
+    coordinator = StudyCoordinator(
+        store,
+        lambda: make_signer(authenticator.credentials),
+        clock=clock,
+        clock_held=lambda: clock.held is not None,
+    )
     metrics, limits = Metrics(), config.limits
-    refusals = RecentRefusals(utc_now)
+    refusals = RecentRefusals(clock)
     state = DaemonState(
         store=store,
-        ready=lambda: coordinator.serving,
+        ready=lambda: coordinator.serving and clock.held is None,
         writable=lambda: coordinator.writable,
         stopped=lambda: coordinator.n_stopped,
         expiries=lambda: {"curator": authenticator.expires},
-        now=utc_now,
+        now=clock,
+        clock_jump=lambda: clock.held,
     )
     metrics.registry.register(StateCollector(state))
     try:
@@ -108,7 +115,7 @@ async def _serve(config: DaemonConfig) -> None:
             ) from error
         await server.start()
         log_event("serving", address=f"{config.host}:{port}", orphans_removed=store.orphans_removed)
-        with _metrics_server(config, metrics, coordinator) as heartbeat:
+        with _metrics_server(config, metrics, state.ready) as heartbeat:
             address = f"{config.host}:{port}"
             watching = partial(_watch_credentials, authenticator, asked_to_read, config.tick_s)
             await _until_stopped(config, coordinator, watching, health_service, heartbeat, address)
@@ -157,7 +164,7 @@ class _Heartbeat:
 
 @contextmanager
 def _metrics_server(
-    config: DaemonConfig, metrics: Metrics, coordinator: StudyCoordinator
+    config: DaemonConfig, metrics: Metrics, ready: Callable[[], bool]
 ) -> Iterator[_Heartbeat]:
     """Serve metrics and probes over HTTP while the block runs, if a port is set."""
     heartbeat = _Heartbeat()
@@ -168,7 +175,7 @@ def _metrics_server(
         config.metrics_host,
         config.metrics_port,
         metrics.registry,
-        ready=lambda: coordinator.serving,
+        ready=ready,
         live=lambda: heartbeat.live,
     )
     server.start()

@@ -21,6 +21,7 @@ import tenacity
 from google.protobuf.message import Message
 
 from dppca.common.kernel.documents.names import nearest_name
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
     DppcaError,
     IdentityError,
@@ -32,6 +33,7 @@ from dppca.common.kernel.errors import (
 from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.transport import require_tls_13
 from dppca.common.transport.allowance import Allowance
+from dppca.common.transport.greeting import Greeting, make_greeting, read_greeting
 from dppca.common.transport.hosts import (
     LOOK_S,
     DialTarget,
@@ -76,6 +78,8 @@ MOST_STUDIES = 100_000
 """Most studies of a list in all."""
 
 _T = TypeVar("_T")
+_Greeting = pb.ListStudiesRequest | pb.GetStudyRequest | pb.CreateStudyRequest
+_Greeted = TypeVar("_Greeted", pb.ListStudiesResponse, pb.GetStudyResponse, pb.CreateStudyResponse)
 
 _COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -327,13 +331,24 @@ def _explain(
 
 
 class CuratorConnection:
-    """Base of a curator's clients: a channel, and calls on it with retries."""
+    """Base of a curator's clients: a channel, and calls on it with retries.
+
+    ``greeting`` is what the curator said of itself in the first call that asks for it, None before;
+    ``warn`` is called with each remark on it, for people.
+    """
 
     def __init__(
-        self, dialled: DialTarget, credentials: Credentials, *, patience: Patience | None = None
+        self,
+        dialled: DialTarget,
+        credentials: Credentials,
+        *,
+        patience: Patience | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._dialled = dialled
         self._patience = patience
+        self._warn = warn
+        self.greeting: Greeting | None = None
         self._ca = dialled.ca
         self._channel = open_channel(
             dialled.address, credentials, server_name=dialled.server_name, proxy=dialled.proxy
@@ -366,6 +381,28 @@ class CuratorConnection:
     ) -> _T:
         return self._call(lambda left: method(request, timeout=left), deadline_s=deadline_s)
 
+    def _greet(
+        self,
+        method: Callable[..., _Greeted],
+        request: _Greeting,
+        *,
+        deadline_s: float | None = None,
+    ) -> _Greeted:
+        """Make a call in which both sides say what they are, as the first of a command."""
+        request.greeting.CopyFrom(make_greeting())
+
+        def call(left: float) -> tuple[_Greeted, Greeting]:
+            asked = utc_now()
+            answer = method(request, timeout=left)
+            return answer, read_greeting(answer.greeting, asked=asked)
+
+        answer, greeting = self._call(call, deadline_s=deadline_s)
+        if self.greeting is None:
+            self.greeting = greeting
+            for remark in greeting.remarks():
+                self._warn(remark)
+        return answer
+
     def _list_studies(
         self,
         method: Callable[..., pb.ListStudiesResponse],
@@ -380,7 +417,7 @@ class CuratorConnection:
         request, seen = pb.ListStudiesRequest(most=STUDIES_PAGE), set[bytes]()
         allowed = Allowance("the curator's list of studies", messages=MOST_STUDIES // STUDIES_PAGE)
         while True:
-            page = self._ask(method, request, deadline_s=deadline_s)
+            page = self._greet(method, request, deadline_s=deadline_s)
             allowed.take(page.ByteSize())
             if len(seen) + len(page.studies) > MOST_STUDIES:
                 raise LimitError(f"the curator lists more than {MOST_STUDIES} studies")

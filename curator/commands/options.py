@@ -12,7 +12,7 @@ import click
 
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.shell.console import FOLDER
+from dppca.common.shell.console import FOLDER, tell
 
 if TYPE_CHECKING:
     from dppca.common.kernel.identity.tls import Credentials
@@ -57,7 +57,7 @@ def complete_study(context: click.Context, _argument: click.Parameter, begun: st
         curator, credentials = context.params.get("curator"), context.params.get("credentials")
         if curator is None or credentials is None:
             return []
-        with as_operator(curator, credentials) as client:
+        with as_operator(curator, credentials, warn=lambda _: None) as client:
             return [each.name for each in client.studies(deadline_s=ASK_S)]
 
     return find_names((ask,), begun)
@@ -66,8 +66,13 @@ def complete_study(context: click.Context, _argument: click.Parameter, begun: st
 study_argument = click.argument("name", shell_complete=complete_study)
 
 
-def as_operator(curator: str, credentials: Path) -> AbstractContextManager[OperatorClient]:
-    """Return a connection to a curator, with credentials that were checked before."""
+def as_operator(
+    curator: str, credentials: Path, *, warn: Callable[[str], None] = tell
+) -> AbstractContextManager[OperatorClient]:
+    """Return a connection to a curator, with credentials that were checked before.
+
+    ``warn`` is told what is unusual about the curator, such as an older version.
+    """
     from dppca.common.kernel.identity.tls import Role, check_credentials
     from dppca.curator.config import parse_address
     from dppca.curator.operator.client import OperatorClient
@@ -75,7 +80,7 @@ def as_operator(curator: str, credentials: Path) -> AbstractContextManager[Opera
     parse_address(curator)
     loaded = credentials_in(credentials)
     check_credentials(loaded, role=Role.OPERATOR, name=None, now=utc_now())
-    return OperatorClient(curator, loaded)
+    return OperatorClient(curator, loaded, warn=warn)
 
 
 def credentials_in(folder: Path) -> Credentials:

@@ -16,7 +16,7 @@ import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -97,9 +97,11 @@ class Metrics:
 class DaemonState:
     """Contents of a store and the state of its daemon, asked for at each scrape.
 
-    ``ready`` and ``writable`` return True while calls are served, and if the last write to the
-    store succeeded; ``stopped`` returns the number of studies that a defect stopped; ``expiries``
-    returns when each certificate in use expires, by names such as ``curator``. Times are aware.
+    ``ready`` and ``writable`` return True while calls are served and the clock is believed, and if
+    the last write to the store succeeded; ``stopped`` returns the number of studies that a defect
+    stopped; ``expiries`` returns when each certificate in use expires, by names such as
+    ``curator``; ``clock_jump`` how far the clock has jumped, None while it is believed. Times are
+    aware.
     """
 
     store: SqliteStore
@@ -108,6 +110,7 @@ class DaemonState:
     stopped: Callable[[], int]
     expiries: Callable[[], Mapping[str, datetime]]
     now: Callable[[], datetime]
+    clock_jump: Callable[[], timedelta | None]
 
 
 class StateCollector(Collector):
@@ -144,7 +147,15 @@ class StateCollector(Collector):
             "Sets of synthetic rows stored, of all studies.",
             sum(len(record.publications) for record in records),
         )
-        yield _gauge("ready", "1 while calls are served, else 0.", self._state.ready())
+        yield _gauge(
+            "ready", "1 while calls are served and the clock is believed.", self._state.ready()
+        )
+        jump = self._state.clock_jump() or timedelta(0)
+        yield _gauge(
+            "clock_jump_seconds",
+            "How far the clock has jumped; 0 while it is believed.",
+            jump.total_seconds(),
+        )
         yield _gauge(
             "store_writable",
             "1 where the store could be written last time.",

@@ -3,7 +3,7 @@
 ::
 
     GET /metrics   the series of `dppca.curator.observability.metrics`
-    GET /ready     200 while calls are served, 503 while not
+    GET /ready     200 while calls are served and the clock is believed, 503 while not
     GET /live      200 while the daemon's event loop turns, 503 if it hangs
 
 It uses no TLS and identifies no caller, so it listens on loopback by default; its answers name no

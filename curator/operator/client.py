@@ -5,7 +5,7 @@ repeated. A download goes to a temporary file, is compared with its digest, and 
 final name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dppca.common.kernel.attestation.envelopes import write_signed
@@ -38,8 +38,15 @@ DOWNLOAD_TIMEOUT_S = 600.0
 class OperatorClient(CuratorConnection):
     """Calls with an operator's certificate; a context manager that closes the connection."""
 
-    def __init__(self, address: str, credentials: Credentials) -> None:
-        super().__init__(DialTarget(address, credentials.ca, Role.OPERATOR), credentials)
+    def __init__(
+        self,
+        address: str,
+        credentials: Credentials,
+        *,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        dialled = DialTarget(address, credentials.ca, Role.OPERATOR)
+        super().__init__(dialled, credentials, warn=warn)
         self._admin = rpc.AdminStub(self._channel)
         self._federation = rpc.FederationStub(self._channel)
 
@@ -50,7 +57,7 @@ class OperatorClient(CuratorConnection):
         """
         request = pb.CreateStudyRequest(document=study.canonical_bytes())
         try:
-            return self._ask(self._admin.CreateStudy, request).already_stored
+            return self._greet(self._admin.CreateStudy, request).already_stored
         except ConflictError as error:
             there = study_from_canonical(self.show(study.name).document)
             raise ConflictError(

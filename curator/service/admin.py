@@ -14,6 +14,7 @@ from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (
     heard_by,
+    note_version,
     owner_status,
     refusal_to_wire,
     require_visible,
@@ -43,6 +44,7 @@ class AdminService(rpc.AdminServicer):
         self, request: pb.CreateStudyRequest, caller: Caller
     ) -> pb.CreateStudyResponse:
         """Create a study."""
+        note_version(request.greeting, caller, self.refusals)
         if len(request.document) > MAX_DOCUMENT_BYTES:
             raise LimitError(
                 f"{len(request.document)} bytes; a study has at most {MAX_DOCUMENT_BYTES}"
@@ -63,7 +65,9 @@ class AdminService(rpc.AdminServicer):
             operator=caller.name,
             already_stored=existed,
         )
-        return pb.CreateStudyResponse(digest=record.digest, already_stored=existed)
+        return pb.CreateStudyResponse(
+            digest=record.digest, already_stored=existed, greeting=self._studies.greet()
+        )
 
     @unary(Role.OPERATOR)
     async def ShowStudy(  # noqa: N802

@@ -1,5 +1,6 @@
 """Answers about studies, as messages."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 
@@ -8,7 +9,9 @@ from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import InputError, UnknownStudyError
 from dppca.common.transport.channels import STUDIES_PAGE
 from dppca.common.transport.codec import state_to_wire
+from dppca.common.transport.greeting import VERSION, read_greeting, version_remark
 from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.observability.log import log_event
 from dppca.curator.service.calls import Caller
 from dppca.curator.service.recent_refusals import RecentRefusals, Refusal
 from dppca.curator.store import SqliteStore
@@ -33,6 +36,24 @@ def require_visible(caller: Caller, record: StudyRecord) -> None:
     if not is_visible(caller, record):
         raise UnknownStudyError(f"study {record.study.name} does not name {caller.name}")
     caller.note_study(record.study.name)
+
+
+def note_version(greeting: pb.Greeting, caller: Caller, refusals: RecentRefusals) -> None:
+    """Log a caller of another version than this curator, once; it is served all the same."""
+    said, party = read_greeting(greeting).version, f"{caller.identity.role.value}:{caller.name}"
+    if refusals.versions.get(party) == said:
+        return
+    refusals.versions[party] = said
+    if remark := version_remark(said, who=party, here="this curator"):
+        log_event(
+            "another version",
+            level=logging.WARNING,
+            limit=(caller.identity, "another version"),
+            party=party,
+            version=said or "none said",
+            here=VERSION,
+            means=remark,
+        )
 
 
 def heard_by(store: SqliteStore, refusals: RecentRefusals) -> Callable[[str], bool]:

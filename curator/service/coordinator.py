@@ -47,6 +47,8 @@ from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
+from dppca.common.transport.greeting import make_greeting
+from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit
 from dppca.curator.service.masked_sums import digest_set, read_evidence, read_openings, read_uploads
@@ -83,8 +85,9 @@ class StudyCoordinator:
 
     `close` also closes ``store``. ``signer`` returns the curator's current signer, because its key
     may change; it acknowledges contributions, countersigns receipts and seals results. ``clock``
-    returns the current time, aware. The store is tested every ``check_s``, and counts as not
-    writable once a step has waited for the disk longer than ``stall_s``.
+    returns the current time, aware, and ``clock_held`` whether it has jumped
+    (`dppca.curator.service.watched_clock`). The store is tested every ``check_s``, and counts as
+    not writable once a step has waited for the disk longer than ``stall_s``.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class StudyCoordinator:
         signer: Callable[[], Signer],
         *,
         clock: Callable[[], datetime] = utc_now,
+        clock_held: Callable[[], bool] = lambda: False,
         check_s: float = CHECK_S,
         stall_s: float = STALL_S,
     ) -> None:
@@ -103,6 +107,7 @@ class StudyCoordinator:
         self._checked_s = time.monotonic()
         self._started_s: dict[object, float] = {}
         self._clock = clock
+        self._clock_held = clock_held
         self._group_commit = GroupCommit(store, clock)
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._changed: defaultdict[bytes, asyncio.Condition] = defaultdict(asyncio.Condition)
@@ -131,6 +136,10 @@ class StudyCoordinator:
         """Number of waiting studies whose next step a defect prevents."""
         records = [self.require(digest) for digest in list(self._defective)]
         return sum(record.state in _WAITING for record in records)
+
+    def greet(self) -> pb.Greeting:
+        """What this curator says of itself: its version and its clock."""
+        return make_greeting(now=self._clock(), held=self._clock_held())
 
     def require(self, digest: bytes) -> StudyRecord:
         """Return the study with a digest, or raise `UnknownStudyError`."""

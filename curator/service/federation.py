@@ -37,6 +37,7 @@ from dppca.curator.service.answers import (
     chain_to_wire,
     heard_by,
     is_visible,
+    note_version,
     require_visible,
     study_page,
     study_summary,
@@ -93,6 +94,8 @@ class FederationService(rpc.FederationServicer):
         self, request: pb.ListStudiesRequest, caller: Caller
     ) -> pb.ListStudiesResponse:
         """Return a page of the studies that name the caller; an operator gets all."""
+        if not request.after:
+            note_version(request.greeting, caller, self.refusals)
         records = [record for record in self._studies.store.studies() if is_visible(caller, record)]
         records, has_more = study_page(records, most=request.most, after=request.after)
         seen = self._studies.store.history(caller.name).chain if caller.is_owner else None
@@ -102,6 +105,7 @@ class FederationService(rpc.FederationServicer):
             ledger_length=length,
             ledger_head=head,
             has_more=has_more,
+            greeting=self._studies.greet(),
         )
 
     @unary(Role.OWNER, Role.OPERATOR)
@@ -109,13 +113,16 @@ class FederationService(rpc.FederationServicer):
         self, request: pb.GetStudyRequest, caller: Caller
     ) -> pb.GetStudyResponse:
         """Return the document of one study."""
+        note_version(request.greeting, caller, self.refusals)
         if request.WhichOneof("study") == "name":
             record = self._studies.require_named(request.name)
             require_visible(caller, record)
         else:
             record = self._require_visible(request.digest, caller)
         return pb.GetStudyResponse(
-            document=record.study.canonical_bytes(), state=state_to_wire(record.state)
+            document=record.study.canonical_bytes(),
+            state=state_to_wire(record.state),
+            greeting=self._studies.greet(),
         )
 
     @unary(Role.OWNER)

@@ -48,8 +48,9 @@ class RecentRefusals:
     """Refusals of one daemon; used from its event loop only.
 
     ``clock`` returns the current time, aware. ``since_s`` is the start in seconds since 1970 UTC;
-    ``dropped`` counts the entries for which there was no room since then, and ``called`` has the
-    names of owners of whom a call with a good certificate has come, refused or not.
+    ``dropped`` counts the entries for which there was no room since then, ``called`` has the names
+    of owners of whom a call with a good certificate has come, refused or not, and ``versions`` what
+    each party said last of its version, by ``ROLE:NAME``.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -57,6 +58,7 @@ class RecentRefusals:
         self.since_s = int(clock().timestamp())
         self.dropped = 0
         self.called: set[str] = set()
+        self.versions: dict[str, str] = {}
         self._entries: dict[_Key, Refusal] = {}  # the newest is the last
 
     def add(self, error: DppcaError, *, party: str, study: str, method: str) -> None:

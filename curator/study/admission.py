@@ -113,7 +113,7 @@ def admit(
         return UploadDecision.ALREADY_STORED
     next_state(record, Transition.CONTRIBUTE)
     if study.deadline_passed(now):
-        raise StudyStateError(f"the deadline of study {study.name} has passed")
+        raise StudyStateError(f"the deadline of study {study.name} has passed by this clock")
     if header.n_rows < 1:
         raise UploadError(f"{header.n_rows} rows from {owner}; it must have at least 1")
     study.require_room(owner, header.n_rows)

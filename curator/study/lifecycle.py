@@ -41,8 +41,8 @@ from dppca.curator.study.codable import require_codable
 from dppca.curator.study.sealed_set import is_opened, make_terms, missing_openers, open_by_passed
 from dppca.curator.study.study_record import Contribution, Sealing, StoredResult, StudyRecord
 
-QUORUM_REASON = "The deadline passed before enough owners had contributed."
-OPENERS_REASON = "The time to open passed before enough openers had come."
+QUORUM_REASON = "The deadline passed, by the curator's clock, before enough owners had contributed."
+OPENERS_REASON = "The time to open passed, by the curator's clock, before enough openers had come."
 GARBLED_REASON = "The openings do not fit the contributions: the sum says nothing."
 MAX_REASON_LENGTH = 200
 
@@ -117,9 +117,13 @@ def create(
     if study.trust is Trust.AGGREGATE:
         make_terms(study)
     if study.deadline_passed(now):
-        raise StudyError(f"the deadline of study {study.name} has passed: set a later one")
+        raise StudyError(
+            f"the deadline of study {study.name} has passed by the curator's clock: set a later one"
+        )
     if open_by_passed(study, now):
-        raise StudyError(f"open_by of study {study.name} has passed: set a later time")
+        raise StudyError(
+            f"open_by of study {study.name} has passed by the curator's clock: set a later time"
+        )
     return StudyRecord(study=study, state=StudyState.OPEN, created_s=int(now.timestamp()))
 
 

@@ -175,4 +175,6 @@ def _require_votes(terms: Terms, opener: str) -> None:
 
 def _require_time(record: StudyRecord, now: datetime) -> None:
     if record.state is StudyState.SEALED and open_by_passed(record.study, now):
-        raise StudyStateError(f"the time to open study {record.study.name} has passed (open_by)")
+        raise StudyStateError(
+            f"the time to open study {record.study.name} has passed by this clock (open_by)"
+        )

@@ -42,6 +42,7 @@ from dppca.common.kernel.identity.tls import (
     parse_identity,
 )
 from dppca.common.kernel.study import Study, require_continues, study_from_canonical
+from dppca.common.shell.console import tell
 from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.channels import (
     CALL_TIMEOUT_S,
@@ -156,9 +157,10 @@ class CuratorClient(CuratorConnection):
         server_name: str | None = None,
         proxy: HttpProxy | None = None,
         patience: Patience | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
-        super().__init__(dialled, credentials, patience=patience)
+        super().__init__(dialled, credentials, patience=patience, warn=warn)
         self._signer = make_signer(credentials)
         self._name = parse_identity(parse_certificate(credentials.certificate)).name
         self._federation = rpc.FederationStub(self._channel)
@@ -232,7 +234,7 @@ class CuratorClient(CuratorConnection):
         or `UploadError` if the answer is no study or another one.
         """
         with guess_study(name, self.studies):
-            answer = self._ask(self._federation.GetStudy, pb.GetStudyRequest(name=name))
+            answer = self._greet(self._federation.GetStudy, pb.GetStudyRequest(name=name))
         if allowed is not None:
             allowed.take(len(answer.document))
         study = study_from_canonical(answer.document)
@@ -463,19 +465,26 @@ class CuratorClient(CuratorConnection):
         return answer.already_stored
 
 
-def connect(site: Site, patience: Patience | None = None) -> CuratorClient:
+def connect(
+    site: Site, patience: Patience | None = None, *, warn: Callable[[str], None] = tell
+) -> CuratorClient:
     """Return a client with the site's credentials, which are checked before use.
 
-    ``patience`` is for a curator that is away. Raise `IdentityError` if the credentials are missing
+    ``patience`` is for a curator that is away; ``warn`` is told what is unusual about the curator,
+    such as an older version. Raise `IdentityError` if the credentials are missing
     or will not be accepted; the message says why and what to do (a failed TLS handshake would not).
     """
     credentials = load_credentials(site)
     check_credentials(credentials, role=Role.OWNER, name=site.name, now=utc_now())
-    return open_client(site, credentials, patience)
+    return open_client(site, credentials, patience, warn=warn)
 
 
 def open_client(
-    site: Site, credentials: Credentials, patience: Patience | None = None
+    site: Site,
+    credentials: Credentials,
+    patience: Patience | None = None,
+    *,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> CuratorClient:
     """Return a client with checked credentials; raise `SettingError` as `read_proxy` does."""
     return CuratorClient(
@@ -484,6 +493,7 @@ def open_client(
         server_name=site.server_name,
         proxy=read_proxy(site),
         patience=patience,
+        warn=warn,
     )
 
 

@@ -68,7 +68,8 @@ def contribute(
     ``wait_s`` is how long each call goes on to a curator that is away: rows may take hours to be
     read, and a steward to answer.
     """
-    with connect(site, Patience(lambda: wait_s, dialogue.tell)) as client:
+    patience = Patience(lambda: wait_s, dialogue.tell)
+    with connect(site, patience, warn=dialogue.tell) as client:
         return ContributionRun(site, client, dialogue).carry_out(options)
 
 

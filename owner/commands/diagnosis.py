@@ -34,6 +34,7 @@ from dppca.common.kernel.errors import (
 from dppca.common.kernel.identity.tls import Role, Term, check_credentials, load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.shell.stray_keys import find_authority_keys
+from dppca.common.transport.greeting import Greeting, clock_remark
 from dppca.owner.client.calls import allow_documents, open_client, read_proxy
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL
@@ -223,7 +224,22 @@ def _connection(
     open_studies = [n for n, each in awaited.items() if each.is_open and not each.contributed]
     waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
     message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
-    return [Diagnosis("connection", State.OK, message), *refused], awaited, view
+    connected = Diagnosis("connection", State.OK, message)
+    return [connected, *_greeting(client.greeting), *refused], awaited, view
+
+
+def _greeting(said: Greeting | None) -> Iterator[Diagnosis]:
+    """Compare the curator's version and clock with this site's."""
+    if said is None:
+        return
+    for remark in said.remarks():
+        yield Diagnosis("curator", State.WARNING, remark)
+    if said.ahead is None:
+        return
+    if remark := clock_remark(said.ahead, who="the curator"):
+        yield Diagnosis("clock", State.WARNING, remark)
+    else:
+        yield Diagnosis("clock", State.OK, "this machine's clock agrees with the curator's")
 
 
 def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:

@@ -23,7 +23,7 @@ def complete_study(context: click.Context, _argument: click.Parameter, begun: st
     folder = context.find_root().params["site"]
 
     def ask() -> list[str]:
-        with connect(load_site(folder)) as client:
+        with connect(load_site(folder), warn=lambda _: None) as client:
             return [each.name for each in client.studies(deadline_s=ASK_S)]
 
     return find_names((lambda: kept_names(load_site(folder)), ask), begun)

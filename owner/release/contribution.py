@@ -212,8 +212,9 @@ def require_possible(
         )
     if study.deadline_passed(now):
         raise StudyStateError(
-            f"the deadline of study {study.name} has passed; nothing was drawn or charged by "
-            "this command"
+            f"the deadline of study {study.name} has passed by this site's clock, "
+            f"{now:%Y-%m-%d %H:%M} UTC, though the curator still waits: `dppca-owner doctor` "
+            "compares the two clocks. Nothing was drawn or charged by this command"
         )
     study.require_room("this site", planned.n_rows)
     admit_charge(history, planned.request)

@@ -163,7 +163,7 @@ def _advise_open(name: str, standing: Standing) -> str:
     if standing.step is NextStep.SEND:
         return f"`dppca-owner contribute {name}`: it is charged and drawn, and not known to be sent"
     if standing.is_over:
-        return "nothing: its deadline has passed"
+        return "nothing: its deadline has passed by this site's clock"
     if standing.step is NextStep.DRAW:
         return f"`dppca-owner contribute {name}`: it is charged and not drawn (no further charge)"
     if standing.answer == "declined":

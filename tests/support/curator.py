@@ -34,9 +34,12 @@ class Curator(LocalCurator):
         self._parties: list[Party] = []
         self._operator: tuple[str, Party] | None = None
 
-    def start_with_clock(self) -> Self:
-        """Start with a clock that is a day ahead from `move_clock` on."""
-        moved = (str(_AHEAD.total_seconds()), "signal")
+    def start_with_clock(self, *, jumps: bool = False) -> Self:
+        """Start with a clock that is a day ahead from `move_clock` on.
+
+        Where it ``jumps``, no time seems to have passed, and the next `move_clock` sets it back.
+        """
+        moved = (str(_AHEAD.total_seconds()), "jump" if jumps else "signal")
         return self.start("-P", skewed.__file__, *moved, CURATOR, "serve")
 
     def move_clock(self) -> None:

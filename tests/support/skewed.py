@@ -1,8 +1,9 @@
 """A command of ours on a machine whose clock is wrong.
 
-``skewed.py SECONDS now|signal MODULE ARGUMENTS…`` runs ``MODULE`` like a separate process, with
-every time that Python tells our code moved by so many seconds: from the start, or from the first
-SIGUSR1 on.
+``skewed.py SECONDS now|signal|jump MODULE ARGUMENTS…`` runs ``MODULE`` like a separate process,
+with every time that Python tells our code moved by so many seconds: from the start, or from the
+first SIGUSR1 on, as if that time had passed. With ``jump`` it is the wall clock alone, and the
+next SIGUSR1 sets it back.
 
 It covers all decisions of the software by a clock. A party's own certificate is in date or not, a
 study's deadline has passed or not, entries of a ledger and records of the curator carry a time. It
@@ -24,12 +25,14 @@ from typing import Any
 
 class _State:
     offset_s = 0.0
+    passed_s = 0.0
 
 
 _OURS = {"dppca", "__main__"}
 _IMPORT = builtins.__import__
 _REAL = dt.datetime
 _REAL_TIME = time.time
+_REAL_CLOCK = time.clock_gettime
 
 
 class _Kind(type):
@@ -78,14 +81,18 @@ def main(arguments: list[str]) -> None:
     offset_s, when, module, *rest = arguments
 
     def move(*_: object) -> None:
-        _State.offset_s = float(offset_s)
+        _State.offset_s = _State.passed_s = float(offset_s)
 
-    if when == "signal":
-        signal.signal(signal.SIGUSR1, move)
-    else:
+    def jump(*_: object) -> None:
+        _State.offset_s = float(offset_s) - _State.offset_s
+
+    if when == "now":
         move()
+    else:
+        signal.signal(signal.SIGUSR1, move if when == "signal" else jump)
     builtins.__import__ = _import
     time.time = lambda: _REAL_TIME() + _State.offset_s
+    time.clock_gettime = lambda which: _REAL_CLOCK(which) + _State.passed_s
     sys.argv = [module, *rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

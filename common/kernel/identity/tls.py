@@ -201,7 +201,7 @@ def check_credentials(
             )
         if now >= document.not_valid_after_utc:
             raise IdentityError(
-                f"the {what} expired on {document.not_valid_after_utc:%Y-%m-%d}: "
+                f"the {what} expired on {document.not_valid_after_utc:%Y-%m-%d} by this clock: "
                 + (
                     "it needs a new authority, and new certificates for everybody"
                     if document is authority

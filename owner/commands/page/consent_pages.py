@@ -22,7 +22,12 @@ from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.opening import open_sum, preview_opening
 from dppca.owner.commands.page.artefacts import stamp
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
-from dppca.owner.commands.page.site_pages import SitePages, study_name, typed_digest
+from dppca.owner.commands.page.site_pages import (
+    SitePages,
+    said_in_the_list,
+    study_name,
+    typed_digest,
+)
 from dppca.owner.commands.page.views import spectrum
 from dppca.owner.commands.preview import ContributionOptions, preview_contribution
 from dppca.owner.ledger.file import read_history
@@ -61,7 +66,7 @@ class ConsentPages:
                 return self._pages.show_progress(job)
             if job.error is not None:
                 return self._pages.to(name)  # that page says how it ended
-        with connect(self._pages.site) as client:
+        with connect(self._pages.site, warn=said_in_the_list) as client:
             study, state = agreed_study(self._pages.site, client, name, study_file=None)
         history = read_history(self._pages.site.ledger)
         if not self._pages.stand(study, state, history).may_contribute:

@@ -100,6 +100,10 @@ class SitePages(PageApp):
         return f"{place}?{query}" if query else place
 
 
+def said_in_the_list(_: str) -> None:
+    """Leave out what is unusual about the curator, which the list of studies tells."""
+
+
 def study_name(request: Request) -> str:
     """Return the name of the study that an address is for."""
     name: str = request.path_params["name"]

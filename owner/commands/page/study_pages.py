@@ -19,7 +19,7 @@ from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.page.file_pages import FilePages
 from dppca.owner.commands.page.ledger_pages import budget_values
-from dppca.owner.commands.page.site_pages import SitePages, study_name
+from dppca.owner.commands.page.site_pages import SitePages, said_in_the_list, study_name
 from dppca.owner.commands.page.views import find_sent, sum_steps
 from dppca.owner.commands.studies import find_policy, list_studies
 from dppca.owner.ledger.file import read_history
@@ -46,9 +46,9 @@ class StudyPages:
     def index(self, request: Request) -> Response:
         """Show the budgets and all studies; the studies as last seen while the curator is away."""
         del request
-        lost = None
+        lost, remarks = None, list[str]()
         try:
-            with connect(self._pages.site) as client:
+            with connect(self._pages.site, warn=remarks.append) as client:
                 self._seen = list_studies(self._pages.site, client, self._known).studies, utc_now()
         except (UnreachableError, BusyError) as error:
             lost = str(error)
@@ -64,6 +64,7 @@ class StudyPages:
             **budgets,
             lost=lost,
             lost_since=since,
+            remarks=remarks,
             curator=self._pages.site.curator,
             studies=to_document(studies),
             first=first,
@@ -75,7 +76,7 @@ class StudyPages:
         job = self._pages.jobs.of(name)
         if job is not None and job.runs:
             return self._pages.show_progress(job)
-        with connect(self._pages.site) as client:
+        with connect(self._pages.site, warn=said_in_the_list) as client:
             study, _ = agreed_study(self._pages.site, client, name, study_file=None)
             progress = client.progress(study.digest)
         history = read_history(self._pages.site.ledger)

@@ -26,7 +26,7 @@ from dppca.curator.cli import cli
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.commands import answer_of
-from tests.support.curator import Curator
+from tests.support.curator import Curator, far_moment
 from tests.support.party import Party
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
@@ -144,6 +144,31 @@ def test_every_series_moves_as_it_should(curator: Watched) -> None:
     again = curator.series()
     assert (again["contributions",], again["studies", "decomposed"]) == (2, 1)
     assert again["received_bytes_total",] == 0
+
+
+def test_a_clock_that_jumps_ends_nothing_and_is_seen(tmp_path: Path) -> None:
+    """A day forward and back again: a study waits on, whose deadline lies between."""
+    curator = Watched(tmp_path).start_with_clock(jumps=True)
+    try:
+        study = make_study(owners=["owner-1", "owner-2"], quorum=1, deadline=far_moment())
+        curator.operator().create(study)
+        curator.party("owner-1").contribute(make_release(study, seed=0))
+        curator.move_clock()
+        wait_until(lambda: curator.get("/ready")[0] == 503)
+        held = curator.series()
+        assert (held["ready",], held["studies", "open"]) == (0, 1)
+        assert held["clock_jump_seconds",] == pytest.approx(86400, abs=60)
+        late = curator.party("owner-2")  # its certificate would have ended by no clock yet
+        assert late.list_studies().greeting.clock_held
+        curator.move_clock()
+        wait_until(lambda: curator.get("/ready")[0] == 200)
+        late.contribute(make_release(study, seed=1))
+        assert late.end(study).contributed == ["owner-1", "owner-2"]
+        assert curator.series()["clock_jump_seconds",] == 0
+        events = [json.loads(line)["event"] for line in curator.log.read_text().splitlines()]
+        assert [each for each in events if "clock" in each] == ["clock jumped", "clock is back"]
+    finally:
+        curator.stop()
 
 
 def test_what_a_caller_chooses_makes_no_series(curator: Watched) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +35,7 @@ from dppca.common.kernel.errors import NotReadyError
 from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import state_from_wire
+from dppca.common.transport.greeting import VERSION
 from dppca.common.transport.testbed import SERVE
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.admission import largest_contribution
@@ -214,6 +216,22 @@ def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(movable: C
     answer = owners["owner-1"].end(too_few)
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert "deadline" in answer.reason
+
+
+def test_another_version_is_served_and_logged_once(curator: Curator) -> None:
+    for name, version in (("old", ""), ("new", "999.0"), ("same", VERSION)):
+        party = curator.party(name)
+        for _ in range(3):
+            asked = pb.ListStudiesRequest(greeting=pb.Greeting(version=version))
+            answer = party.federation.ListStudies(asked, timeout=WAIT_S)
+            assert answer.greeting.version == VERSION
+            assert abs(answer.greeting.clock_ms / 1000 - time.time()) < WAIT_S
+    lines = [json.loads(line) for line in curator.log.read_text().splitlines()]
+    told = {each["party"]: each["version"] for each in lines if each["event"] == "another version"}
+    names = [each["party"] for each in lines if each["event"] == "another version"]
+    assert (told["owner:old"], told["owner:new"]) == ("none said", "999.0")
+    assert "owner:same" not in names
+    assert (names.count("owner:old"), names.count("owner:new")) == (1, 1)
 
 
 def test_health_and_reflection_answer(curator: Curator, owners: dict[str, Party]) -> None:

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -41,20 +42,24 @@ from dppca.common.kernel.attestation.results import (
     result_to_bytes,
 )
 from dppca.common.kernel.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.channels import CHUNK_BYTES
+from dppca.common.transport.greeting import VERSION, make_greeting
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
+from dppca.owner.cli import cli
 from dppca.owner.client import calls
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
 from tests.support.census import make_release
 from tests.support.certificates import Authority, new_authority, sign_release, taken_of
+from tests.support.commands import run_here
 from tests.support.envelopes import claim
 from tests.support.sites import OwnerSite, make_site
 from tests.support.sites import proved as signed_by
@@ -78,13 +83,16 @@ class Curator(rpc.FederationServicer):
     taken: list[tuple[Any, bytes]] = field(default_factory=list)
     lists: Callable[[Any], pb.ListStudiesResponse] = lambda _: pb.ListStudiesResponse()
     holds: Callable[[], Iterator[pb.HeldContribution]] = lambda: iter(())
+    greets: Callable[[], pb.Greeting] = pb.Greeting
 
     @property
     def state(self) -> pb.StudyState:
         return pb.STUDY_STATE_DECOMPOSED if self.told.content else pb.STUDY_STATE_OPEN
 
     def ListStudies(self, request: Any, context: Any) -> pb.ListStudiesResponse:  # noqa: N802
-        return self.lists(request)
+        answer = self.lists(request)
+        answer.greeting.CopyFrom(self.greets())
+        return answer
 
     def ListContributions(  # noqa: N802
         self, _: Any, context: Any
@@ -92,7 +100,9 @@ class Curator(rpc.FederationServicer):
         return self.holds()
 
     def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
-        return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=self.state)
+        return pb.GetStudyResponse(
+            document=self.study.canonical_bytes(), state=self.state, greeting=self.greets()
+        )
 
     def Contribute(self, request: Any, context: Any) -> pb.ContributeResponse:  # noqa: N802
         parts = list(request)
@@ -278,6 +288,47 @@ def test_doctor_ends_where_a_list_of_studies_does_not(room: Room) -> None:
     found = next(each for each in said["findings"] if each["area"] == "connection")
     assert found["error"] == "LimitError"
     assert "does not end within" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [(VERSION, ""), ("", "it says none"), ("999.0", "runs DPPCA 999.0"), ("\x1b[2J", "says none")],
+)
+@pytest.mark.parametrize("command", [("studies",), ("review", STUDY)])
+def test_another_version_is_told_once_and_before_anything_else(
+    room: Room, command: tuple[str, ...], version: str, says: str
+) -> None:
+    room.curator.greets = lambda: pb.Greeting(version=version)
+    _, _, told = run_here(cli, "--site", str(room.site.folder), *command)
+    assert told.count("the curator runs DPPCA") + told.count("of an earlier version") == bool(says)
+    assert says in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("ahead", "state", "says"),
+    [
+        (timedelta(days=1), "warning", "the clock of the curator is 23 h 59 min ahead of"),
+        (timedelta(days=-1), "warning", "the clock of the curator is 1 d behind"),
+        (timedelta(0), "ok", "agrees with the curator's"),
+    ],
+)
+def test_doctor_compares_both_clocks_and_versions(
+    room: Room, ahead: timedelta, state: str, says: str
+) -> None:
+    def greet() -> pb.Greeting:
+        now = utc_now() + ahead - timedelta(seconds=30 * bool(ahead))
+        made = make_greeting(now=now, held=bool(ahead))
+        made.version = "0.1.0"
+        return made
+
+    room.curator.greets = greet
+    _, said = room.site.run("doctor")
+    found = {(each["area"], each["state"]): each["message"] for each in said["findings"]}
+    assert says in found["clock", state]
+    remarks = [each["message"] for each in said["findings"] if each["area"] == "curator"]
+    assert "runs DPPCA 0.1.0, and this machine the newer" in remarks[0]
+    assert len(remarks) == 1 + bool(ahead)
 
 
 def _held(number: int, envelope: bytes) -> pb.HeldContribution:

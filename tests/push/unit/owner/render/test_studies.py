@@ -35,9 +35,15 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
         (Standing(OPEN, False, RESERVE, answer="declined"), "nothing: this site has declined"),
         (Standing(OPEN, False, RESERVE, uncovered="why"), "nothing, it is not covered: why"),
         (Standing(OPEN, False, RESERVE, uncovered="why", is_over=True), "nothing: its deadline"),
-        (Standing(OPEN, False, RESERVE, is_over=True), "nothing: its deadline has passed"),
+        (
+            Standing(OPEN, False, RESERVE, is_over=True),
+            "nothing: its deadline has passed by this site's clock",
+        ),
         (Standing(OPEN, False, DRAW), "`dppca-owner contribute s`: it is charged and not drawn"),
-        (Standing(OPEN, False, DRAW, is_over=True), "nothing: its deadline has passed"),
+        (
+            Standing(OPEN, False, DRAW, is_over=True),
+            "nothing: its deadline has passed by this site's clock",
+        ),
         (Standing(OPEN, False, SEND), "`dppca-owner contribute s`: it is charged and drawn"),
         (Standing(OPEN, False, SEND, is_over=True), "`dppca-owner contribute s`"),
         (Standing(OPEN, False, NOTHING), "nothing: it waits for other owners"),
