@@ -56,9 +56,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 class Whole(click.IntRange):
     """Whole number of digits alone: ``1_0``, which Python takes for 10, is a usage error."""
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number; a message of click if it is none."""
         if isinstance(value, str) and not is_numeral(value):
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)

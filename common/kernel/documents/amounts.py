@@ -37,11 +37,13 @@ def parse_decimal(value: object) -> Decimal:
     Raise `ValueError` if it is no finite number. True and false are none.
     """
     # Its own text: that of NumPy's scalars may be made shorter.
-    text = repr(float(value)) if isinstance(value, float) else value
-    text = str(text) if isinstance(text, Real | Decimal) and not isinstance(text, bool) else text
-    if not is_numeral(text):
+    if isinstance(value, float):
+        value = repr(float(value))
+    elif not isinstance(value, bool) and isinstance(value, Real | Decimal):
+        value = str(value)
+    if not is_numeral(value):
         raise ValueError('must be a decimal, such as "1.0"' + _cure(value))
-    return Decimal(text)
+    return Decimal(value)
 
 
 def parse_positive(value: object) -> Decimal:

@@ -101,7 +101,7 @@ class _Loader(yaml.SafeLoader):
         self._sizes[id(node)] = size
         return node
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """Refuse what a tag alone calls a number: ``!!int 1_0`` would be 10."""
         pattern = _PLAIN_SCALARS.get(node.tag, ("",))[0]
         if pattern and not re.fullmatch(pattern, node.value):
