@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from dppca.owner.engines.kernel import (
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import moments_of_table, open_table
+from tests.support.blas import MANY, counted, many_blas_threads
 from tests.support.engines import MIXED, mixed_rows, write_files
 from tests.support.patience import run_watched
 
@@ -174,6 +176,28 @@ def test_batches_have_the_sums_and_counts_of_the_file(folder: Path, part: Part, 
         assert found[:3] == expected[:3]
         assert json.loads(found.faults) == json.loads(expected.faults)
     assert kernel.answer_batches(5, [], work.to_json()).n_rows == 0
+
+
+def test_each_thread_of_a_worker_multiplies_with_one_blas_thread(work: Work) -> None:
+    """A worker of Dask has several threads, and whatever ran in another one before."""
+    (batch,) = mixed_rows(50).to_batches()
+
+    def batches(found: list[set[int]]) -> Iterator[pa.RecordBatch]:
+        found.append(counted())
+        yield batch
+
+    def run(index: int) -> list[set[int]]:
+        found = list[set[int]]()
+        answer_batches(index, batches(found), work.to_json())
+        return found
+
+    with (
+        many_blas_threads(),
+        ThreadPoolExecutor(1) as one,
+        ThreadPoolExecutor(1) as other,
+    ):
+        assert [pool.submit(run, 0).result() for pool in (one, other, one)] == [[{1}]] * 3
+        assert counted() == {MANY}
 
 
 def test_batches_that_fail_say_a_word_and_nothing_of_a_row(work: Work) -> None:

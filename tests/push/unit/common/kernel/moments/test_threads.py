@@ -12,25 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401 - has a BLAS of its own
-from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_info
+from threadpoolctl import ThreadpoolController
 
 from dppca.common.kernel.moments.threads import one_blas_thread
+from tests.support.blas import MANY, counted, many_blas_threads
 from tests.support.checkout import ROOT
-
-MANY = 3
-"""Threads at first; where one is usual, as in `make test`, one would prove nothing."""
-
-
-def counted() -> set[int]:
-    """Numbers of threads of all BLAS libraries of this process."""
-    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
-
-
-def obey_this_thread() -> None:
-    """Undo what earlier tests of this process have left."""
-    if hasattr(OpenBLASController, "clear_controlling_thread"):
-        OpenBLASController.clear_controlling_thread(force=True)
 
 
 def counted_inside() -> set[int]:
@@ -68,15 +54,8 @@ def others() -> Iterator[tuple[Elsewhere, Elsewhere]]:
 
 @pytest.fixture(autouse=True)
 def many() -> Iterator[None]:
-    """Many threads at first. This thread has set the number, and lives."""
-    usual = counted()
-    obey_this_thread()
-    limits = ThreadpoolController().limit(limits=MANY, user_api="blas")
-    assert counted() == {MANY}
-    yield
-    obey_this_thread()
-    limits.restore_original_limits()
-    assert counted() == usual
+    with many_blas_threads():
+        yield
 
 
 def test_a_block_in_a_second_thread_is_obeyed_after_one_in_the_first(
