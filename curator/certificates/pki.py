@@ -16,6 +16,7 @@ Reference: RFC 5280 (certificates), RFC 2986 (requests).
 """
 
 import ipaddress
+import re
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
@@ -53,6 +54,10 @@ CA_KEY = AUTHORITY_KEY
 _ALTERNATIVES = x509.SubjectAlternativeName
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _CLOCK_SKEW = timedelta(minutes=5)
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
+_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*\.?")
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")  # a name that ends so is an address to resolvers
+_LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,12 +334,25 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
 
 
 def _host(host: str) -> x509.GeneralName:
+    """What a certificate says of a host; `SettingError` for one that no client can ask for.
+
+    gRPC compares the dialled host with names as they stand, and a ``*.`` in front with one label.
+    """
     with suppress(ValueError):  # then it is a name
-        return x509.IPAddress(ipaddress.ip_address(host))
-    try:
-        return x509.DNSName(host)
-    except ValueError as error:
-        raise SettingError(f"{host!r} is neither an address nor a host name in ASCII") from error
+        address = ipaddress.ip_address(host)
+        if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
+            raise SettingError(f"--host {host}: a zone is of one machine alone; leave it out")
+        if address.is_unspecified:
+            raise SettingError(f"--host {host} is where a server listens; name what owners dial")
+        return x509.IPAddress(address)
+    last = host.rstrip(".").rpartition(".")[2]
+    if len(host) > _LONGEST_NAME or not _NAME.fullmatch(host) or _NUMBER.fullmatch(last):
+        raise SettingError(
+            f"--host {host!r} is neither an address nor a host name in ASCII: give the host alone, "
+            "such as hub.example, *.example, 10.0.0.3 or ::1, without a scheme, port or blank, and "
+            "--host once for each"
+        )
+    return x509.DNSName(host)
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

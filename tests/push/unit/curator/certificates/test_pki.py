@@ -1,6 +1,7 @@
 import base64
 import stat
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,93 @@ def test_a_request_that_asks_for_too_much_is_refused(
     with pytest.raises(IdentityError):
         sign(authority, request_pem, tmp_path / "certificate.pem", name)
     assert not (tmp_path / "certificate.pem").exists()
+
+
+NO_HOSTS = ("hub.example:7443", "https://hub.example", "//hub.example", "hub.example,localhost", "")
+NO_HOSTS += (" hub.example", "hub.example ", "hub.example\n", "hub example", "hub.example/", "a;b")
+NO_HOSTS += (
+    "10.0.0.300",
+    "10.0.0.0/8",
+    "10.0.0",
+    "127.1",
+    "010.0.0.1",
+    "12345",
+    "0x7f000001",
+    "hub.1",
+)
+NO_HOSTS += (
+    "*",
+    "*.",
+    "**.example",
+    "hub.*.example",
+    "h*.example",
+    "hub.*",
+    "*example",
+    "*.10.0.0.3",
+)
+NO_HOSTS += (
+    "-hub.example",
+    "hub-.example",
+    "hub..example",
+    ".example",
+    "hub.example..",
+    ".",
+    "@hub",
+)
+NO_HOSTS += (
+    "[::1]",
+    "::1%eth0",
+    "fe80::1%eth0",
+    "[::1]:7443",
+    "::g",
+    "0.0.0.0",  # noqa: S104 - refused
+    "::",
+    "user@hub",
+    "hub\x00",
+)
+NO_HOSTS += (
+    "a" * 64 + ".example",
+    ".".join(["a" * 63] * 4),
+    "hub.\uff45xample",
+    "\u0661.\u0661.\u0661.\u0661",
+)
+HOSTS = (
+    "hub",
+    "hub.example",
+    "HUB.Example",
+    "hub_1.example",
+    "*.example",
+    "*.a.example",
+    "hub.example.",
+)
+HOSTS += (
+    "xn--bcher-kva.example",
+    "1.example",
+    "a-b.c",
+    "10.0.0.3",
+    "::1",
+    "2001:db8::A",
+    "::ffff:1.2.3.4",
+)
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_a_host_that_no_client_can_ask_for_gets_no_certificate(
+    authority: Path, tmp_path: Path, host: str
+) -> None:
+    with pytest.raises(SettingError, match="--host"):
+        issued(authority, Role.CURATOR, tmp_path / "out", ("hub.example", host))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_client_can_ask_for_is_in_the_certificate(authority: Path, tmp_path: Path) -> None:
+    folder = issued(authority, Role.CURATOR, tmp_path / "out", HOSTS)
+    made = x509.load_pem_x509_certificate((folder / "certificate.pem").read_bytes())
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert tuple(names.get_values_for_type(x509.DNSName)) == HOSTS[:-4]
+    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == [
+        str(ip_address(each)) for each in HOSTS[-4:]
+    ]
 
 
 @pytest.mark.parametrize(
