@@ -1,4 +1,6 @@
-"""Check of data against a schema: every fault at once, by attribute and row number, never a value.
+"""Check of data against a schema: every fault at once, by attribute and row number.
+
+No value is told, but one that most of those out of bounds have: it may be a code for missing.
 
 The release path replaces every fault by a public rule, drops nothing and reports nothing.
 `FaultCounts` counts the replacements for `check` and for every page that shows them, so there is
@@ -46,6 +48,7 @@ from dppca.owner.records.faults import (
 )
 from dppca.owner.records.keys import KeyCounts
 from dppca.owner.records.remarks import Remarks
+from dppca.owner.records.repeats import Repeats, value_text
 from dppca.owner.records.table import Table, rows_at_once
 
 Masks = Mapping[str, Mapping[FaultKind, NDArray[np.bool_]]]
@@ -65,6 +68,7 @@ class FaultCounts:
             a.name: {} for a in schema.attributes
         }
         self._remarks = {a.name: Remarks(a) for a in schema.attributes}
+        self._out = {a.name: Repeats() for a in schema.attributes if isinstance(a, Numeric)}
         self._occurring: set[int] = set()
         self._keys = KeyCounts()
         self._n_rows = 0
@@ -107,6 +111,10 @@ class FaultCounts:
                         self._found[name][kind] = earlier.extended(rows.tolist(), self._limit)
             for name, each in remarks.items():
                 self._remarks[name].merge(each.to_document())
+            for attribute, column in zip(self._schema.attributes, columns, strict=True):
+                out = masks.get(attribute.name, {}).get(FaultKind.OUT_OF_BOUNDS)
+                if out is not None and out.any():
+                    self._out[attribute.name].add(column[out])
             if self._target is not None:
                 codes = known_labels(
                     self._target, columns[self._schema.find_index(self._target.name)]
@@ -121,17 +129,19 @@ class FaultCounts:
             self._keys.add(keys)
 
     def to_json(self) -> str:
-        """Counts so far, for `merge`; of cells they hold words for missing, and times of a day."""
+        """Counts so far, for `merge`.
+
+        Of cells they hold words for missing, times of a day, and values out of bounds.
+        """
         counts = {
             name: {kind.value: [count.count, count.rows] for kind, count in kinds.items()}
             for name, kinds in self._found.items()
             if kinds
         }
         remarks = {name: each.to_document() for name, each in self._remarks.items()}
-        occurring = sorted(self._occurring)
-        return json.dumps(
-            {"rows": self._n_rows, "found": counts, "occurring": occurring, "remarks": remarks}
-        )
+        whole = {"rows": self._n_rows, "found": counts, "occurring": sorted(self._occurring)}
+        out = {name: each.to_document() for name, each in self._out.items()}
+        return json.dumps({**whole, "remarks": remarks, "out": out})
 
     def merge(self, text: str, *, first_row: int) -> None:
         """Add counts from `to_json`, for rows that follow ``first_row``.
@@ -153,6 +163,8 @@ class FaultCounts:
                 kinds[kind] = FaultCount(earlier.count + count, tuple(kept))
             for name, remarks in document["remarks"].items():
                 self._remarks[name].merge(remarks)
+            for name, (total, values) in document["out"].items():
+                self._out[name].merge(int(total), ((float(v), int(n)) for v, n in values))
             self._occurring |= occurring
             self._n_rows += n_rows
 
@@ -173,6 +185,7 @@ class FaultCounts:
                     form_of(a),
                     self._found[a.name],
                     **self._remarks[a.name].report(),
+                    commonest_out=self._commonest_out(a),
                     value_labels={}
                     if table is None
                     else _value_labels(a, table.source.value_labels),
@@ -205,6 +218,12 @@ class FaultCounts:
         if allowed is None:
             raise SettingError("the schema does not say max_rows_per_person")
         return KeyReport(table.key, allowed, *self._keys.total())
+
+    def _commonest_out(self, attribute: Attribute) -> str:
+        if not isinstance(attribute, Numeric):
+            return ""
+        found = self._out[attribute.name].commonest
+        return "" if found is None else value_text(attribute, found)
 
 
 def check_table(

@@ -121,6 +121,11 @@ class AttributeReport:
     declared_missing: Annotated[
         int, "missing values that the file declares so, such as 97 to 99 of SPSS or `.a` of Stata"
     ] = 0
+    commonest_out: Annotated[
+        str,
+        "value that most of those out of bounds have, of 5 rows at least, which may be a code for "
+        "missing; else empty",
+    ] = ""
     value_labels: Annotated[
         Mapping[str, str],
         "labels that the schema lists, and the codes that the file has in their place",

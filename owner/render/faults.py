@@ -84,6 +84,15 @@ def alarm_lines(report: CheckReport) -> list[str]:
                 f"{describe_coding(attribute, FaultKind.UNKNOWN)}. Has the file codes where the "
                 "study lists their meanings, or the other way round?"
             )
+        if attribute.commonest_out:
+            out = attribute.count(FaultKind.OUT_OF_BOUNDS)
+            lines.append(
+                f"A CODE FOR MISSING? {_share(out, report.rows)} values of {name} are out of "
+                f"bounds, and most of these are {attribute.commonest_out}, which counts as the "
+                "nearest bound. Is it a code for a missing value? Then export these as empty "
+                "cells, or ask the operator for a study that names it in missing_values: by what "
+                "the codebook says, not that it occurs here"
+            )
         if attribute.midnights:
             lines.append(
                 f"A DAY EARLY? Every time of {name} is {' or '.join(attribute.midnights)}, as "

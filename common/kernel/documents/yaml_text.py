@@ -104,7 +104,7 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """Refuse what a tag alone calls a number: ``!!int 1_0`` would be 10."""
         pattern = _PLAIN_SCALARS.get(node.tag, ("",))[0]
-        if pattern and not re.fullmatch(pattern, node.value):
+        if pattern and isinstance(node.value, str) and not re.fullmatch(pattern, node.value):
             raise _OursError(None, None, "a tag makes no number: remove it", node.start_mark)
         return super().construct_scalar(node)
 

@@ -25,6 +25,12 @@ DECIDE = "DECIDE"
 """Word in the comment of every blank place."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?: [A-Za-z0-9_]+)*")
 _NOT_PLAIN = {"true", "false", "null"}
+_FAULTS = (
+    "# `check` and `review` refuse above this share of an attribute's values, such as a code for",
+    "# missing that the study does not name. Loosen it or leave it out, before any row is read.",
+    "faults: {refuse_if_above: 0.05}",
+    "",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         ),
         *([] if choices.delta is None else [f'  delta: "{choices.delta}"']),
         "",
+        *_FAULTS,
         "components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}",
         "",
         "schema:",

@@ -52,6 +52,7 @@ UNREMARKED: dict[str, Any] = {
     "zones": [],
     "midnights": [],
     "declared_missing": 0,
+    "commonest_out": "",
     "value_labels": {},
 }
 
@@ -129,6 +130,36 @@ def test_counts_are_those_of_the_slow_look_whatever_the_batches(
         assert report.by_rule == by_rule
         missing = report.found.get(FaultKind.MISSING)
         assert (missing.count if missing else 0) == slow.missing.sum()
+
+
+def test_a_code_for_missing_that_the_study_forgot_is_named_and_asked_about(tmp_path: Path) -> None:
+    rows = "".join(f"{age},state\n" for age in [*range(94), 999, 999, 999.0, 999, 130])
+    assert _report(tmp_path, f"age,work\n{rows}").attributes["age"].commonest_out == ""
+    report = _report(tmp_path, f"age,work\n{rows}999,state\n-5,state\n")
+    assert report.attributes["age"].commonest_out == "999"
+    (line,) = alarm_lines(report)
+    assert "7 of 101 (6.93%) values of age are out of bounds, and most of these are 999" in line
+    assert "Is it a code for a missing value?" in line
+    assert "missing_values" in line
+    for text in (check_text(report), with_counts("", report), with_counts_line("", report, "s")):
+        assert line in text
+    assert to_document(report)["attributes"]["age"]["commonest_out"] == "999"
+    named = make_schema([{**AGE, "missing_values": {999: "not asked"}}, OWN], max_rows_per_person=1)
+    assert not alarm_lines(_report(tmp_path, f"age,work\n{rows}999,state\n", named))
+
+
+def test_parts_of_a_cluster_name_the_same_value_in_any_order() -> None:
+    columns = [[np.array([999.0] * n + [-n, 50.0]), np.zeros(n + 2, np.int32)] for n in range(1, 6)]
+    texts = []
+    for column in columns:
+        part = FaultCounts(SCHEMA)
+        part.add(column)
+        texts.append(part.to_json())
+    for order in (texts, texts[::-1]):
+        whole = FaultCounts(SCHEMA)
+        for text in order:
+            whole.merge(text, first_row=0)
+        assert whole.report().attributes["age"].commonest_out == "999"
 
 
 def test_a_rule_compares_each_attribute_and_malformed_rows(tmp_path: Path) -> None:
