@@ -37,13 +37,11 @@ def parse_decimal(value: object) -> Decimal:
     Raise `ValueError` if it is no finite number. True and false are none.
     """
     # Its own text: that of NumPy's scalars may be made shorter.
-    if isinstance(value, float):
-        value = repr(float(value))
-    elif not isinstance(value, bool) and isinstance(value, Real | Decimal):
-        value = str(value)
-    if not is_numeral(value):
+    text = repr(float(value)) if isinstance(value, float) else value
+    text = str(text) if isinstance(text, Real | Decimal) else text
+    if not is_numeral(text):
         raise ValueError('must be a decimal, such as "1.0"' + _cure(value))
-    return Decimal(value)
+    return Decimal(text)
 
 
 def parse_positive(value: object) -> Decimal:
