@@ -253,6 +253,7 @@ def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedFederat
     site = federation.openers[0]
     for name in ("ledger.sqlite", "ledger.mark", "ledger.mark2"):
         (site.folder / name).unlink(missing_ok=True)
+    assert site.run("ledger", "recover", "--yes")[0] == 0
     federation.contribute(site)
     code, message = error_of(_open(site, federation))
     assert code == REFUSED
