@@ -11,14 +11,14 @@ from dppca.owner.selftest.findings import SelfTest, report_text
 
 
 @click.command("selftest")
-@click.option("--quick", is_flag=True, help="A shorter test, of about forty seconds.")
+@click.option("--quick", is_flag=True, help="A shorter test, of about two minutes.")
 @prints(SelfTest)
 def command(*, quick: bool, as_json: bool) -> int:
-    """Audit this installation by measurements and attacks. Takes about five minutes.
+    """Audit this installation by measurements and attacks. Takes about ten minutes.
 
-    Tests the noise of every kind of release (contributions, masked contributions and models), its
-    law, independence and source, searches the largest change of one person, and measures a lower
-    bound on the epsilon that is spent. Attacks a temporary curator by differencing, by repeated
+    Tests the noise of every kind of release (of any study that a site can answer, and models), its
+    law, independence and source, compares each charge with the largest change of one person, and
+    measures a lower bound on the epsilon that is spent. Attacks a temporary curator by differencing, by repeated
     requests and by losing the ledger; lies to the openers of a masked sum; puts hostile rows into
     data files; kills the process (kill -9) while it writes the ledger. Reads and changes nothing of
     this site. Exits with 25 if a promise is broken. Needs the wheel dppca-curator.
