@@ -18,10 +18,11 @@ def command(*, quick: bool, as_json: bool) -> int:
 
     Tests the noise of every kind of release (of any study that a site can answer, and models), its
     law, independence and source, compares each charge with the largest change of one person, and
-    measures a lower bound on the epsilon that is spent. Attacks a temporary curator by differencing, by repeated
-    requests and by losing the ledger; lies to the openers of a masked sum; puts hostile rows into
-    data files; kills the process (kill -9) while it writes the ledger. Reads and changes nothing of
-    this site. Exits with 25 if a promise is broken. Needs the wheel dppca-curator.
+    measures a lower bound on the epsilon that is spent. Attacks a temporary curator by
+    differencing, by repeated requests and by losing the ledger; lies to the openers of a masked
+    sum; puts hostile rows into data files; kills the process (kill -9) while it writes the ledger.
+    Reads and changes nothing of this site. Exits with 25 if a promise is broken. Needs the wheel
+    dppca-curator.
 
     \b
     Example:
