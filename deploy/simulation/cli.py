@@ -73,7 +73,11 @@ _row_options = _together(
         help="Or all rows in one file, which are divided: --owners and --split say how.",
     ),
     format_option,
-    click.option("--owners", type=int, help="With --data: M; they are owner-1 ... owner-M."),
+    click.option(
+        "--owners",
+        type=int,
+        help="With --data: M, by the study's names if it has as many, else owner-1 ... owner-M.",
+    ),
     click.option(
         "--split",
         help="With --data: iid, the default, or by:COLUMN to keep all rows with one value of a "
@@ -458,7 +462,7 @@ def _choose_rows(
             raise SettingError(
                 f"--split {split} would make {owners:,} owners, one for each value: say --owners"
             )
-    return data, owners, split
+    return data, [*study.owners] if owners == len(study.owners) else owners, split
 
 
 def _require_owners(study: Study, files: Mapping[str, Path]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.errors import SettingError
 from dppca.deploy.simulation.aggregation import write_draft
-from dppca.deploy.simulation.containers.topology import Topology, compose_text
+from dppca.deploy.simulation.containers.topology import Topology, compose_text, require_names
 from dppca.deploy.simulation.disk import ANOTHER_TMPDIR, is_full_disk, telling_full_disk
 from dppca.deploy.simulation.evaluate import check_target
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
@@ -67,7 +67,8 @@ Each owner may release once: its policy allows exactly what this study costs. A 
 keys, charge and release in the volumes and charges nothing again.
 
 Where `up` ends with an error, `docker compose ps --all` shows the service that exited with another
-code than 0, and `docker compose logs SERVICE` says why. Correct that and run `up` again.
+code than 0, and `docker compose logs SERVICE` says why. Correct that and run `up` again. A
+container that fails is started again by itself, five times at most, but not after `docker kill`.
 
 The engine reads `rows` and writes `results`, so it has to be one of this machine.
 """
@@ -102,13 +103,14 @@ def write_folder(
     ``folder`` is missing or empty. The files in ``rows``, one for each owner, are moved here, and
     so is ``held_out``, rows that no owner has, on which models are tried; None tries none. The
     topology's names of these files are set here. Raise `SettingError` if the folder is not empty,
-    or cannot be written, or if there are too few or too many owners.
+    or cannot be written, if there are too few or too many owners, or as `require_names` does.
     """
     n_owners = len(topology.study.owners)
     if not LEAST_OWNERS <= n_owners <= MOST_OWNERS:
         raise SettingError(
             f"containers serve {LEAST_OWNERS} to {MOST_OWNERS} owners, not {n_owners}"
         )
+    require_names(topology.study.owners)
     suffix = rows[topology.study.owners[0]].suffix
     judged = None if held_out is None else HELD_OUT + held_out.suffix
     topology = replace(topology, rows="rows" + suffix, held_out=judged)

@@ -19,6 +19,7 @@ from textwrap import indent
 
 import yaml
 
+from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.study import Study
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
@@ -45,7 +46,7 @@ class Topology:
     Attributes
     ----------
     study
-        Its owners are owner-1 to owner-M: see `dppca.deploy.simulation.experiment.with_owners`.
+        Its owners' names are those of their services: see `require_names`.
     target
         Attribute for which each owner trains a classifier; None for no classifier.
     rows, held_out
@@ -92,8 +93,22 @@ class Topology:
         return tuple(enumerate(self.study.owners, start=1))
 
 
+def require_names(owners: Iterable[str]) -> None:
+    """Raise `SettingError` if a service of an owner would have the name of another service."""
+    taken = {CURATOR, "certificates", "study", "rows", "operator", "judge", "results"}
+    for owner in owners:
+        services = {owner, f"{owner}-key"}
+        if services & taken:
+            raise SettingError(
+                f"an owner called {owner} cannot be in containers: a service has that name. Rename "
+                "it in the study, or with --rename-owners"
+            )
+        taken |= services
+
+
 def compose_text(topology: Topology) -> str:
-    """Return the compose file."""
+    """Return the compose file; raise `SettingError` as `require_names` does."""
+    require_names(topology.study.owners)
     numbered, owners = topology.numbered, topology.study.owners
     values = {
         "n_owners": len(owners),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from pyarrow import csv, parquet
 
@@ -177,6 +178,38 @@ def test_files_of_the_studys_owners_leave_its_digest_and_new_names_are_asked_for
     assert digest("own", "--owner", f"alpha={rows}", "--owner", f"beta={rows}") == made.digest
     others = ("--owner", f"gamma={rows}", "--owner", f"delta={rows}", "--rename-owners")
     assert digest("renamed", *others) == with_owners(made, ["gamma", "delta"]).digest != made.digest
+
+
+def test_owners_in_containers_are_named_as_the_study_names_them(tmp_path: Path) -> None:
+    made = make_study("latent", owners=["alpha", "beta"])
+    study = tmp_path / "study.yaml"
+    study.write_bytes(made.canonical_bytes())
+    rows = save_rows(make_rows(60), tmp_path / "rows.parquet")
+
+    def services(n_owners: int) -> dict[str, Any]:
+        output = tmp_path / f"of-{n_owners}"
+        line = ["compose", "--study", str(study), "--data", str(rows), "--output", str(output)]
+        CliRunner().invoke(cli, [*line, "--owners", str(n_owners)], catch_exceptions=False)
+        found: dict[str, Any] = yaml.safe_load((output / "docker-compose.yml").read_text())
+        return found["services"]
+
+    assert {"alpha", "alpha-key", "beta", "beta-key"} < services(2).keys()
+    assert {"owner-1", "owner-2", "owner-3"} < services(3).keys()
+
+
+@pytest.mark.parametrize("names", [["curator", "a"], ["a", "a-key"], ["a-key", "a"]])
+def test_an_owner_with_the_name_of_another_service_is_refused(
+    tmp_path: Path, names: list[str]
+) -> None:
+    made = make_study("latent", owners=names)
+    study = tmp_path / "study.yaml"
+    study.write_bytes(made.canonical_bytes())
+    rows = save_rows(make_rows(60), tmp_path / "rows.parquet")
+    own = [f"--owner={name}={rows}" for name in names]
+    line = ["compose", "--study", str(study), *own, "--output", str(tmp_path / "folder")]
+    with pytest.raises(SettingError, match="a service has that name"):
+        CliRunner().invoke(cli, line, catch_exceptions=False)
+    assert not (tmp_path / "folder").exists()
 
 
 def test_a_draft_without_keys_is_taken_as_a_study_of_its_numbers(tmp_path: Path) -> None:
