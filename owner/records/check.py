@@ -36,6 +36,7 @@ from dppca.common.kernel.schema import (
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import cell_texts
 from dppca.common.kernel.schema.texts import NOT_A_NUMBER
+from dppca.common.shell.repeated_rows import find_repeating
 from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,
@@ -202,6 +203,7 @@ class FaultCounts:
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
             files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
             key=None if table is None else self._people(table),
+            repeating=() if table is None or table.key else find_repeating(table.source.names),
             relation="" if table is None else table.source.relation,
             weight="" if table is None else table.source.weight,
         )

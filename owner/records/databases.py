@@ -270,6 +270,10 @@ class DatabaseSource(Source):
                 "transaction: the query must give the same rows each time it is run"
             )
 
+    def key_cells(self, key: str, cells: Any) -> Any:
+        """Cells of a key (`Source.key_cells`); a driver may give numbers as text."""
+        return self.place.dialect.keys(self.fields[self.names.index(key)], cells)
+
     def latest(self) -> AbstractContextManager[DatabaseSource]:
         """The same rows as they are now, counted and read in one transaction."""
         return _counting(self.place, DigestedQuery(self.query, self.query_sha256, self.relation))

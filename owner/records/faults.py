@@ -202,6 +202,11 @@ class CheckReport:
         str, "variable by which SPSS weights the rows of its file, which count once; else empty"
     ] = ""
     key: Annotated[KeyReport | None, "rows of one person; null if the policy names no key"] = None
+    repeating: Annotated[
+        tuple[str, ...],
+        "columns whose names say that a person may have several rows, such as REDCap's "
+        "`redcap_repeat_instrument`, where no key counts them",
+    ] = ()
     refuse_if_above: Annotated[float | None, "share of faults that the study allows"] = None
     label: Annotated[Label, "where it may go"] = Label.SITE_ONLY
     warning: Annotated[str, "what must not be done with it"] = WARNING

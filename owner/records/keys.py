@@ -1,24 +1,38 @@
-"""Rows that have one key, such as the number of a person: how many the key has that has most.
+"""Who is a person: the key of one cell, and how many rows the key has that has most.
 
-Keys are compared as labels are: outer blanks are dropped, and ``7``, ``7.0`` and ``"7"`` are one
-key. Counts are exact. They are added up whenever as many keys wait as were found, so that a key is
+There is one rule for every source: the key of a cell depends on that cell and on the type that its
+column has, on no other row. A whole number is one key in any type, and as text with zeros behind
+its point: ``7``, ``7.0``. ``1e3``, ``01`` and ``1.50`` are texts that say more than a number.
+Blanks around a text do not count, Unicode's neither; capital letters do, also in a database that
+compares without them. Words for a missing value are no key. No type is guessed from the values of a
+column: one row could regroup everybody.
+
+Counts are exact. They are added up whenever as many keys wait as were found, so that a key is
 looked at a few times only, and memory holds each key that occurs once or twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from dppca.common.kernel.schema.columns import cell_texts
-from dppca.common.kernel.schema.texts import MISSING_WORDS
+from dppca.common.kernel.schema import label_text
+from dppca.common.kernel.schema.decimals import is_short, shortest_decimals, texts_of_decimals
+from dppca.common.kernel.schema.texts import MISSING_WORDS, is_missing
 
-_WORDS: Final = [word.encode() for word in ("", "nan", "NaN", "NAN", *MISSING_WORDS)]
-"""Keys that are none: words for a missing value."""
 _LEAST: Final = 1 << 20
+_MOST: Final = 2.0**63
+_WIDE_TICKS: Final = 64
+_WORDS: Final = [word.encode() for word in ("", *MISSING_WORDS)]
+_LIKE_NAN: Final = r"(?i)^[-+]?nan(\([a-z0-9_]*\))?$"
+_BLANKS: Final = " \t\n\v\f\r\x1c\x1d\x1e\x1f\0"  # of ASCII, and the mark of `text_cells`
+_WHOLE: Final = ((r"^\+?(-?[0-9]+)(?:\.0*)?$", r"\1"), ("^-0$", "0"))
+_FRACTION: Final = (r"^(-?[0-9]+\.[0-9]*[1-9])0+$", r"\1")
 
 
 class KeyRows(NamedTuple):
@@ -44,7 +58,7 @@ class KeyCounts:
 
     def add(self, cells: Any) -> None:
         """Count the keys in an Arrow array of any type."""
-        texts = _key_texts(cells)
+        texts = key_texts(cells)
         with self._lock:
             self._waiting.append(texts)
             self._n_waiting += len(texts)
@@ -56,8 +70,7 @@ class KeyCounts:
         """Most rows of one key, and the rows without one."""
         with self._lock:
             self._settle()
-            words = pa.array(_WORDS, self._keys.type)
-            is_none = pc.is_in(self._keys, words).to_numpy(zero_copy_only=False)
+            is_none = _find_none(self._keys)
             most = int(self._counts[~is_none].max(initial=0))
             return KeyRows(most, int(self._counts[is_none].sum()))
 
@@ -80,25 +93,92 @@ def count_rows_of_keys(batches: Iterable[Any]) -> KeyRows:
     return counts.total()
 
 
-def _key_texts(cells: Any) -> Any:
-    """Keys as one text each, as bytes."""
-    if isinstance(cells.type, pa.BaseExtensionType):
-        return _key_texts(cells.storage)
-    if pa.types.is_dictionary(cells.type):
-        return _key_texts(cells.dictionary_decode())
-    if pa.types.is_string_view(cells.type) or pa.types.is_binary_view(cells.type):
-        cells = cells.cast(pa.large_binary())
-    elif pa.types.is_integer(cells.type):
+def key_texts(cells: Any) -> Any:
+    """Return the key of each cell of an Arrow array of any type, as large binary.
+
+    Each cell's key is a function of that cell alone. Whole numbers and texts of them are their
+    digits (``7``, ``7.0``, ``" 7 "``), other numbers their shortest decimals, texts lose outer
+    blanks; null is empty.
+    """
+    kind = cells.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "arrow.uuid":
+            return _by_value(cells.storage, lambda cell: str(UUID(bytes=cell)))
+        return key_texts(cells.storage)
+    if pa.types.is_run_end_encoded(kind):
+        return key_texts(pc.run_end_decode(cells))
+    if pa.types.is_dictionary(kind):
+        return key_texts(cells.dictionary_decode())
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
+        # As their ticks: a zone or a nanosecond could make Python's own form fail.
+        cells = cells.view(pa.int64() if kind.bit_width == _WIDE_TICKS else pa.int32())
+        kind = cells.type
+    if pa.types.is_integer(kind) or pa.types.is_date(kind):
         return pc.fill_null(cells.cast(pa.large_string()), "").view(pa.large_binary())
-    elif not (
-        pa.types.is_string(cells.type)
-        or pa.types.is_large_string(cells.type)
-        or pa.types.is_binary(cells.type)
-        or pa.types.is_large_binary(cells.type)
-    ):
-        cells = pa.array(cell_texts(cells), pa.large_string())
+    if pa.types.is_floating(kind):
+        return _texts_of_floats(cells)
+    if pa.types.is_decimal(kind):
+        return _of_texts(pc.replace_substring_regex(texts_of_decimals(cells), *_FRACTION))
+    if not _is_text(kind):
+        texts = [None if cell is None else label_text(cell) for cell in cells.to_pylist()]
+        cells = pa.array(texts, pa.large_string())
+    return _of_texts(cells.cast(pa.large_binary()))
+
+
+def _find_none(keys: Any) -> NDArray[np.bool_]:
+    """Return where keys say that there is none: they are empty, or a word for missing."""
+    like = pc.match_substring_regex(keys.view(pa.large_string()), _LIKE_NAN)
+    said = [key for key in keys.filter(like).to_pylist() if is_missing(key.decode())]
+    words = pa.array([*_WORDS, *said], keys.type)
+    found: NDArray[np.bool_] = pc.is_in(keys, words).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _of_texts(cells: Any) -> Any:
     # Without a check for UTF-8: a cell must not be able to raise.
-    texts = pc.fill_null(cells.cast(pa.large_binary()).view(pa.large_string()), "")
-    texts = pc.ascii_trim_whitespace(texts)
-    texts = pc.replace_substring_regex(texts, r"^([+-]?[0-9]+)\.0*$", r"\1")
+    texts = pc.fill_null(cells.view(pa.large_binary()).view(pa.large_string()), "")
+    texts = pc.ascii_trim(texts, _BLANKS)
+    wide = pc.invert(pc.string_is_ascii(texts))
+    if pc.any(wide).as_py():  # blanks that are not ASCII, such as that which does not break
+        trimmed = _by_value(texts.filter(wide).view(pa.large_binary()), _trimmed)
+        texts = pc.replace_with_mask(texts, wide, trimmed.view(pa.large_string()))
+    for pattern, instead in _WHOLE:
+        texts = pc.replace_substring_regex(texts, pattern, instead)
     return texts.view(pa.large_binary())
+
+
+def _trimmed(cell: bytes) -> str:
+    return cell.decode("utf-8", "surrogateescape").strip()
+
+
+def _texts_of_floats(cells: Any) -> Any:
+    values = shortest_decimals(cells) if is_short(cells.type) else _to_numpy(cells)
+    if (np.isnan(values) | ((np.abs(values) < _MOST) & (values == np.rint(values)))).all():
+        whole = np.nan_to_num(values).astype(np.int64)
+        return key_texts(pa.array(whole, mask=np.isnan(values)))
+    return _by_value(pa.array(values, from_pandas=True), label_text)
+
+
+def _to_numpy(cells: Any) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = cells.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _by_value(cells: Any, text: Callable[[Any], str]) -> Any:
+    """Texts of cells, of each distinct one once; empty for null."""
+    encoded = cells.dictionary_encode()
+    listed = encoded.dictionary.to_pylist()
+    made = [text(cell).encode("utf-8", "surrogateescape") for cell in listed]
+    return pc.fill_null(pa.array(made, pa.large_binary()).take(encoded.indices), b"")
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )

@@ -82,6 +82,8 @@ class Dialect:
         rows it is the number of the row's part, from 1 (`read_columns`).
     most_columns
         Columns that a row of an answer can hold.
+    keys
+        Cells that tell people apart, from the column's field and its joined cells.
     encoding
         A query for the database's text encoding that reads no table. (Reading a table would fix the
         snapshot of the rows.)
@@ -104,6 +106,7 @@ class Dialect:
     joined: Callable[[pa.Field, Sequence[Any]], Any]
     first: Callable[[int], str] = lambda _: ""
     most_columns: int = 1 << 20
+    keys: Callable[[pa.Field, Any], Any] = lambda _, cells: cells
     encoding: str = ""
     schema_of: str = ""
     examination: str = ""
@@ -246,6 +249,13 @@ def _plain(field: pa.Field, arrays: Sequence[Any]) -> Any:
     return pa.array(texts, pa.large_string())
 
 
+def _numeric_keys(field: pa.Field, cells: Any) -> Any:
+    """Keys of type numeric without zeros at the end, in which equal numbers may differ."""
+    if _kind(field) != "numeric":
+        return cells
+    return pc.replace_substring_regex(cells, r"^(-?[0-9]+\.[0-9]*[1-9])0+$", r"\1")
+
+
 def interval_text(sent: bytes) -> str:
     """Text of an interval in the style ``postgres``, from its binary form of 16 bytes."""
     micros, days, months = struct.unpack(">qii", sent)
@@ -307,6 +317,7 @@ POSTGRESQL: Final = Dialect(
     encoding="SHOW server_encoding",
     expressions=_as_they_are,
     joined=_plain,
+    keys=_numeric_keys,
     schema_of="""
         SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE c.oid = to_regclass({})""",

@@ -158,7 +158,12 @@ class Source(Rows):
         """
         from dppca.owner.records.keys import count_rows_of_keys
 
-        return count_rows_of_keys(cells for (cells,) in self.read(Wanted((key,), batch_rows)))
+        batches = self.read(Wanted((key,), batch_rows))
+        return count_rows_of_keys(self.key_cells(key, cells) for (cells,) in batches)
+
+    def key_cells(self, key: str, cells: Any) -> Any:  # noqa: ARG002 - files have each its type
+        """Cells of the column ``key``, each as its column's own type compares it."""
+        return cells
 
     def frame(self, names: Sequence[str], batch_rows: int) -> Any:  # noqa: ARG002 - there is none
         """DataFrame of these columns, if Spark itself has the rows; otherwise None."""

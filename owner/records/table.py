@@ -151,7 +151,7 @@ class Table:
                 continue
             n_rows += n_batch
             arrays_by_name = dict(zip((a.name for a in read), arrays, strict=False))
-            keys = arrays[names.index(key)] if key else None
+            keys = self.source.key_cells(key, arrays[names.index(key)]) if key else None
             yield CellBatch(self.schema, n_batch, arrays_by_name, keys, known)
         self.source.require_rows(n_rows)
 
@@ -172,7 +172,7 @@ class Table:
         if not self.source.is_pinned:
             raise SettingError(f"{self.title} {self.source.uncut}")
         for (cells,) in self.source.read(Wanted((self.key,), _BATCH_ROWS)):
-            yield cells
+            yield self.source.key_cells(self.key, cells)
 
     def require_key(self, key: str) -> None:
         """Raise `DataError` unless every file has the column once and its rows can be counted."""

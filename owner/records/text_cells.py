@@ -34,7 +34,7 @@ def usual_cells(form: TextFormat, cells: pa.Array, attribute: Attribute | None) 
     cells
         Large binary, shape (n_rows,).
     attribute
-        That of the column; of a column without one, only missing words are known.
+        That of the column; without one it is a key, whose numbers are in the usual form, too.
     """
     if form.has_usual_cells:
         return cells
@@ -47,6 +47,8 @@ def usual_cells(form: TextFormat, cells: pa.Array, attribute: Attribute | None) 
     elif attribute is not None:
         labels, numbers = list_labels(attribute), _numbers(form, text)
         text = numbers if labels is None else pc.if_else(_is_one_of(text, labels), text, numbers)
+    else:
+        text = _numbers(form, text, unread="")
     return text.view(pa.large_binary())
 
 
@@ -66,7 +68,7 @@ def _is_one_of(text: pa.Array, words: Sequence[str]) -> pa.Array:
     return pc.is_in(pc.ascii_trim_whitespace(text), value_set=pa.array(words, text.type))
 
 
-def _numbers(form: TextFormat, text: pa.Array) -> pa.Array:
+def _numbers(form: TextFormat, text: pa.Array, unread: str = _UNREAD) -> pa.Array:
     if form.decimal == "." and not form.thousands:
         return text
     is_number = pc.match_substring_regex(text, _pattern(form))
@@ -74,8 +76,8 @@ def _numbers(form: TextFormat, text: pa.Array) -> pa.Array:
     for mark in form.group_marks:
         plain = pc.replace_substring(plain, mark, "")
     plain = pc.replace_substring(plain, form.decimal, ".")
-    mark, nothing = (pa.scalar(each, text.type) for each in (_UNREAD, ""))
-    marked = pc.binary_join_element_wise(mark, text, nothing)
+    before, nothing = (pa.scalar(each, text.type) for each in (unread, ""))
+    marked = pc.binary_join_element_wise(before, text, nothing)
     other = pc.if_else(pc.match_substring_regex(text, _pattern(USUAL)), marked, text)
     return pc.if_else(is_number, plain, other)
 

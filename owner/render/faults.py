@@ -153,6 +153,19 @@ def key_line(key: KeyReport) -> str:
     )
 
 
+def repeating_line(report: CheckReport) -> str:
+    """Return the question that repeating columns ask; empty if there are none, or a key counts."""
+    if not report.repeating:
+        return ""
+    names = ", ".join(report.repeating)
+    return (
+        f"SEVERAL ROWS OF ONE PERSON? {names} {'say' if len(report.repeating) > 1 else 'says'} so, "
+        "and nobody counts them. Name the column that tells people apart (such as record_id) as "
+        "`key` of the data set, or --key with --data: a person with more rows than the study "
+        "allows loses as many times the epsilon that it promises"
+    )
+
+
 def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
     """Return the number of lines of a CSV file that are no rows, by kind of fault."""
     return {
@@ -189,6 +202,8 @@ def counts_line(report: CheckReport, study: str) -> str:
 def counts_text(report: CheckReport) -> str:
     """Return the values coded by rule, by attribute, with their share of the rows."""
     keys = [] if report.key is None else [one_line(f"{key_line(report.key)} (site-only)")]
+    if asked := repeating_line(report):
+        keys.append(one_line(asked))
     lines = ["Values coded by rule (site-only: do not send this list):"]
     lines += [f"  {line}" for line in malformed_lines(report).values()]
     lines += [
@@ -227,6 +242,8 @@ def check_text(report: CheckReport) -> str:
         )
     if report.key is not None:
         lines.append(f"  {key_line(report.key)}")
+    if asked := repeating_line(report):
+        lines.append(f"  {asked}")
     if report.extra_columns:
         lines.append(
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.shell.repeated_rows import find_repeating
 
 Codes = tuple[tuple[str, str], ...]
 """Codes that mean missing, each with its words for people."""
@@ -77,7 +78,8 @@ class Dictionary:
     """A parsed dictionary; every column of it is an entry or an omission.
 
     ``missing`` are its codes for missing. ``notes`` say what no study can hold; ``written`` is what
-    a site's policy has to say of its files, as ``format``.
+    a site's policy has to say of its files, as ``format``. ``repeating`` are columns, or what the
+    form of the dictionary brings, by which a person may have several rows.
     """
 
     form: str
@@ -86,6 +88,7 @@ class Dictionary:
     missing: Codes = ()
     notes: tuple[str, ...] = ()
     written: Mapping[str, str] = field(default_factory=dict)
+    repeating: tuple[str, ...] = ()
 
 
 FREE_TEXT = "free text"
@@ -101,6 +104,7 @@ def make_dictionary(
     missing: Codes = (),
     notes: Sequence[str] = (),
     written: Mapping[str, str] | None = None,
+    repeating: Sequence[str] = (),
 ) -> Dictionary:
     """Separate entries from omissions, and join one-hot columns into one entry per attribute.
 
@@ -126,7 +130,8 @@ def make_dictionary(
             "listed"
         )
     omitted = tuple(column for column in columns if isinstance(column, Omission))
-    return Dictionary(form, entries, omitted, missing, tuple(said), written or {})
+    repeating = (*repeating, *find_repeating(column.name for column in columns))
+    return Dictionary(form, entries, omitted, missing, tuple(said), written or {}, repeating)
 
 
 def _without_codes(

@@ -96,6 +96,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         "components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}",
         "",
         "schema:",
+        *(f"  # {line}" for line in _repeating_lines(dictionary)),
         "  "
         + _field(
             "max_rows_per_person",
@@ -118,6 +119,13 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         lines += ["", "# Of the files; a site's policy says it, beside the path of the data:"]
         lines += [f"#   {policy_format(dictionary)}"]
     return "\n".join(lines) + "\n"
+
+
+def _repeating_lines(dictionary: Dictionary) -> Iterator[str]:
+    """Lines on a person's rows, where the dictionary says that there may be several."""
+    if dictionary.repeating:
+        yield f"A person may have several rows, by {one_line(', '.join(dictionary.repeating))}:"
+        yield "count those of all events, visits and instruments. A site counts them by its `key`."
 
 
 def policy_format(dictionary: Dictionary) -> str:

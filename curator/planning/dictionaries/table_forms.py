@@ -42,6 +42,7 @@ _OWN_KINDS = {
 }
 _ONE_HOT = "one-hot"
 _LEFT_OUT = {"text": FREE_TEXT, "id": IDENTIFIER, "identifier": IDENTIFIER}
+_REDCAP_REPEATS = ("redcap_event_name", "redcap_repeat_instrument")  # if the project has them
 _REDCAP = {  # the header of the file, and the names of its API
     "Variable / Field Name": "field_name",
     "Field Type": "field_type",
@@ -94,7 +95,8 @@ def read_table(text: str, *, missing: Codes = ()) -> Dictionary:
     ]
     if any(len(line) > len(names) for line in lines):
         raise SettingError(f"the {form} has a line with more fields than its header")
-    return make_dictionary(form, list(read(rows)), missing=missing)
+    repeating = _REDCAP_REPEATS if read is _read_redcap else ()
+    return make_dictionary(form, list(read(rows)), missing=missing, repeating=repeating)
 
 
 _Rows = Sequence[tuple[int, Mapping[str, str]]]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,8 @@ from dppca.common.kernel.schema import MISSING, UNKNOWN
 from dppca.common.kernel.schema.columns import NOT_A_NUMBER
 from dppca.owner.records.check import check_table
 from dppca.owner.records.databases import DatabaseLocation, SQLiteLocation
-from dppca.owner.records.keys import KeyRows
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.keys import KeyRows, key_texts
 from dppca.owner.records.queries import SQLITE
 from dppca.owner.records.sources import Wanted
 from dppca.owner.records.table import open_table
@@ -271,6 +273,43 @@ def test_the_rows_of_each_key_of_a_database_are_counted(
         assert table.count_keys("person", allowed=1).most == 25
         postgres.run("UPDATE keyed SET person = ' '")
         assert table.source.count_keys("person", 100).most == 0
+
+
+@pytest.mark.parametrize("kind", ["text", "varchar", "bpchar", "citext"])
+def test_the_same_cells_are_the_same_people_in_a_database_as_in_its_export(
+    postgres: PostgresServer, tmp_path: Path, kind: str
+) -> None:
+    """A key is a function of one cell: no type or collation of a database changes it."""
+    cells = {
+        3: ["7", "7.0", " 7", "1e3", "1000", "01"],
+        2: ["8\u00a0", "8", "NA", "NULL", ".", "nan", ""],
+        1: ["A", "a", "1.1", "1.10"],
+    }
+    postgres.run("CREATE EXTENSION IF NOT EXISTS citext")
+    for most, found in cells.items():
+        listed = ", ".join(f"(U&'{each}')".replace("\u00a0", "\\00a0") for each in found)
+        postgres.run(
+            "DROP TABLE IF EXISTS spelled",
+            f"CREATE TABLE spelled (person {kind}, age int DEFAULT 1, id int DEFAULT 1)",
+            f"INSERT INTO spelled (person) VALUES {listed}",
+        )
+        rows = pa.table({"person": found, "age": [1] * len(found), "id": [1] * len(found)})
+        pa.csv.write_csv(rows, tmp_path / "rows.csv")
+        for place in (postgres.place(table="spelled"), local_files(tmp_path / "rows.csv")):
+            assert open_table(place, SCHEMA).count_keys("person", allowed=1).most == most
+
+
+def test_equal_numbers_of_type_numeric_are_one_person(postgres: PostgresServer) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS spelled",
+        "CREATE TABLE spelled AS SELECT k::numeric AS person, 1 AS age, 1 AS id "
+        "FROM unnest(ARRAY['7.5', '7.50', '7.500', '7', '7.0', '700']) k",
+    )
+    table = open_table(postgres.place(table="spelled"), SCHEMA)
+    assert table.count_keys("person", allowed=1).most == 3
+    with table.latest("person") as latest:
+        keys = [k for each in latest.cells(9) for k in key_texts(each.keys).to_pylist()]
+    assert sorted(keys) == [b"7", b"7", b"7.5", b"7.5", b"7.5", b"700"]
 
 
 def _sqlite(path: Path, *statements: str, table: str = "", query: str = "") -> SQLiteLocation:

@@ -14,9 +14,9 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.texts import MISSING_WORDS
 from dppca.owner.records.check import FaultCounts, check_table
-from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, LineFault
+from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, KeyReport, LineFault
 from dppca.owner.records.table import moments_of_table, open_table
-from dppca.owner.render.faults import check_text
+from dppca.owner.render.faults import check_text, counts_text
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(
@@ -222,3 +222,29 @@ def test_a_target_is_asked_about_without_being_a_fault(
     assert check_table(open_table(path, SCHEMA), SCHEMA).target is None
     with pytest.raises(SettingError, match="age is not a binary or categorical"):
         check_table(open_table(path, SCHEMA), SCHEMA, target="age")
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (["record_id", "redcap_repeat_instrument", "redcap_repeat_instance"], True),
+        (["record_id", "redcap_event_name"], True),
+        (["id", "visits", "event"], False),
+    ],
+)
+def test_a_table_whose_people_may_have_several_rows_asks_for_a_key(
+    tmp_path: Path, names: list[str], asked: bool
+) -> None:
+    header = ",".join(names)
+    path = save(tmp_path / "rows.csv", f"a,b,{header}\n" + f"1,1{',x' * len(names)}\n" * 3)
+    schema = make_schema([numeric_of("a", 0, 1), numeric_of("b", 0, 1)], max_rows_per_person=1)
+    table = open_table(path, schema)
+    report = check_table(table, schema)
+    assert report.repeating == tuple(name for name in names[1:] if asked)
+    said = f"SEVERAL ROWS OF ONE PERSON? {', '.join(names[1:])} say"
+    for text in (check_text(report), counts_text(report)):
+        assert (said in text, "(such as record_id) as `key`" in text) == (asked, asked)
+    with table.latest(names[0]) as latest:
+        counted = check_table(latest, schema)
+    assert (counted.repeating, counted.key) == ((), KeyReport(names[0], 1, 3, 0))
+    assert "SEVERAL ROWS" not in check_text(counted)

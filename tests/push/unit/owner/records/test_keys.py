@@ -1,28 +1,87 @@
 """How many rows one person has, by a key in any type and spelling."""
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
+import pyreadstat
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.schema.texts import is_missing
 from dppca.owner.records import keys
-from dppca.owner.records.file_locations import locate_files
-from dppca.owner.records.keys import KeyRows, count_rows_of_keys
+from dppca.owner.records.check import check_table
+from dppca.owner.records.databases import SQLiteLocation
+from dppca.owner.records.file_locations import local_files, locate_files
+from dppca.owner.records.keys import KeyRows, count_rows_of_keys, key_texts
+from dppca.owner.records.lakes import DeltaLocation
+from dppca.owner.records.locations import Location
 from dppca.owner.records.one_hot import OneHotLocation
 from dppca.owner.records.table import open_table
+from dppca.owner.records.text_format import TextFormat
 from tests.support.examples import examples
 from tests.support.latent_rows import make_rows
 from tests.support.sites import N_ROWS, OwnerSite, error_of, make_site, make_trained_site
 from tests.support.studies import binary_of, make_schema, numeric_of
 
+
+def _sqlite(folder: Path, rows: pa.Table) -> Location:
+    with closing(sqlite3.connect(folder / "rows.db")) as file, file:
+        file.execute(f"CREATE TABLE rows ({', '.join(rows.column_names)})")
+        for row in rows.to_pylist():
+            file.execute("INSERT INTO rows VALUES (?, ?, ?)", tuple(row.values()))
+    return SQLiteLocation("rows", database=folder / "rows.db", table="rows")
+
+
+def _csv(folder: Path, rows: pa.Table) -> Location:
+    pa.csv.write_csv(rows, folder / "rows.csv")
+    return local_files(folder / "rows.csv")
+
+
+def _arrow(folder: Path, rows: pa.Table) -> Location:
+    feather.write_feather(rows, folder / "rows.arrow", compression="uncompressed")
+    return local_files(folder / "rows.arrow")
+
+
+def _parquet(folder: Path, rows: pa.Table) -> Location:
+    listed = rows.set_column(0, "person", rows["person"].dictionary_encode())
+    pq.write_table(listed, folder / "rows.parquet")
+    return local_files(folder / "rows.parquet")
+
+
+def _delta(folder: Path, rows: pa.Table) -> Location:
+    write_deltalake(folder / "lake", rows)
+    return DeltaLocation("lake", str(folder / "lake"))
+
+
+def _stata(folder: Path, rows: pa.Table) -> Location:
+    pyreadstat.write_dta(rows.to_pandas(), folder / "rows.dta")
+    return local_files(folder / "rows.dta")
+
+
+def attributes(n_rows: int) -> dict[str, list[int]]:
+    return {"age": [1] * n_rows, "more": [0] * n_rows}
+
+
+SOURCES = {
+    "arrow": _arrow,
+    "csv": _csv,
+    "delta": _delta,
+    "parquet": _parquet,
+    "sqlite": _sqlite,
+    "stata": _stata,
+}
 SCHEMA = make_schema([numeric_of("age", 0, 100), numeric_of("more", 0, 1)], max_rows_per_person=2)
 
 
@@ -33,7 +92,17 @@ SCHEMA = make_schema([numeric_of("age", 0, 100), numeric_of("more", 0, 1)], max_
         (pa.array([1.0, 2.0, 2.0, float("nan")]), (2, 1)),
         (pa.array(["7", "7.0 ", " 7", "7.5", "", "NA", "NaN", "."]), (3, 4)),
         (pa.array([b"\xff", b"\xff ", b"\xfe"]), (2, 0)),
+        (pa.array([b"\xff\xc2\xa0", b"\xff"]), (2, 0)),
         (pa.array([Decimal("1.00"), Decimal("1.00"), None]), (2, 1)),
+        (pa.array(["7", "+7", "7.", "\u00a07\u2003", "\t7\x1f", "07", "007.0", "7,0"]), (5, 0)),
+        (pa.array(["1e3", "1000", "1E3", "1000.0"]), (2, 0)),
+        (pa.array(["1.1", "1.10", "A", "a"]), (1, 0)),
+        (pa.array([0.0, -0.0]), (2, 0)),
+        (pa.array(["0", "-0", "-0.0"]), (3, 0)),
+        (pa.array(["-nan", "nan(12)", "NULL", "\\N", "nano", "none"]), (1, 4)),
+        (pa.array([b"0123456789abcdef"] * 2, pa.binary(16)), (2, 0)),
+        (pa.array([1 << 60] * 2, pa.timestamp("ns", "Nowhere/Else")), (2, 0)),
+        (pa.array([True, True, False]), (2, 0)),
         (pa.array(["a", "b", "a", None]).dictionary_encode(), (2, 1)),
         (pa.array(["a", "a"], pa.string_view()), (2, 0)),
         (pa.nulls(3), (0, 3)),
@@ -42,6 +111,112 @@ SCHEMA = make_schema([numeric_of("age", 0, 100), numeric_of("more", 0, 1)], max_
 )
 def test_keys_of_every_type_are_counted_as_labels_are_read(cells: Any, expected: Any) -> None:
     assert count_rows_of_keys([cells]) == KeyRows(*expected)
+
+
+def key_of(value: object) -> str:
+    """The key of one cell, as the module's text says it; empty without one."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    if isinstance(value, Decimal):
+        return key_of(format(value.normalize(), "f"))
+    text = str(value).strip()
+    if is_missing(text):
+        return ""
+    whole, _, zeros = text.removeprefix("+").partition(".")
+    digits = whole.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and not zeros.strip("0"):
+        return "0" if whole == "-0" else whole
+    return text
+
+
+WRITTEN = st.sampled_from(
+    [
+        *("7", "7.0", "07", "+7", "-7.00", "-0", "1e3", "1000", "1000.", "7.50", "7.5", " 7"),
+        *("7\u00a0", "\u2003A", "a", "é", "NA", "NaN", "-nan", "none", ".", "", "nan()", "7.0x"),
+        *("+", "-", "\x1c7"),
+    ]
+)
+CELLS = {
+    "text": (st.none() | WRITTEN | st.text(max_size=6), pa.large_string()),
+    "whole": (st.none() | st.integers(-(2**63), 2**63 - 1), pa.int64()),
+    "real": (st.none() | st.floats() | st.integers(-9, 9).map(float), pa.float64()),
+    "decimal": (
+        st.none() | st.decimals(-(10**6), 10**6, places=3, allow_nan=False),
+        pa.decimal128(12, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(CELLS))
+@settings(max_examples=examples(60))
+@given(data=st.data())
+def test_the_key_of_a_cell_depends_on_that_cell_alone(kind: str, data: st.DataObject) -> None:
+    cells, arrow = CELLS[kind]
+    found = data.draw(st.lists(cells, max_size=12))
+    texts = [key.decode() for key in key_texts(pa.array(found, arrow)).to_pylist()]
+    assert ["" if is_missing(text) else text for text in texts] == [key_of(cell) for cell in found]
+    assert [key_texts(pa.array([c], arrow))[0].as_py().decode() for c in found] == texts
+
+
+VECTORS = {
+    "whole numbers": (["7", "7.0", " 7 ", "8"], 3),
+    "texts like numbers": (["1e3", "1000", "1000.0", "01", "1"], 2),
+    "blanks": (["7\u00a0", "7", "\u20037", "7x"], 3),
+    "missing": (["NA", "NULL", ".", "nan", "7"], 1),
+    "codes": (["1.1", "1.10", "A", "a"], 1),
+}
+"""Cells, and the most rows of one person, in every source that has texts."""
+
+
+@pytest.mark.parametrize("name", sorted(VECTORS))
+@pytest.mark.parametrize("source", sorted(SOURCES))
+def test_the_same_cells_are_the_same_people_in_every_source(
+    source: str, name: str, tmp_path: Path
+) -> None:
+    cells, most = VECTORS[name]
+    place = SOURCES[source](tmp_path, pa.table({"person": cells, **attributes(len(cells))}))
+    table = open_table(place, SCHEMA)
+    assert table.count_keys("person", allowed=2).most == most
+    with table.latest("person") as latest:
+        counted = check_table(latest, SCHEMA).key
+    assert counted is not None
+    assert (counted.most, counted.allowed) == (most, 2)
+
+
+def test_a_number_is_one_person_in_any_type_and_any_part(tmp_path: Path) -> None:
+    """No type is guessed: another row changes nobody's key."""
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    columns = [
+        pa.array([7]),
+        pa.array([7.0]),
+        pa.array(["7"]),
+        pa.array([Decimal("7.00")]),
+        pa.array([7, 7.5, None], pa.float32()),
+        pa.array(["7.0", "x"]).dictionary_encode(),
+    ]
+    for number, column in enumerate(columns):
+        rows = pa.table({"person": column, **attributes(len(column))})
+        pq.write_table(rows, folder / f"{number}.parquet")
+    found = open_table(local_files(folder), SCHEMA).count_keys("person", allowed=2)
+    assert (found.most, found.missing) == (6, 1)
+
+
+@pytest.mark.parametrize("is_attribute", [False, True])
+def test_keys_with_decimal_commas_are_the_numbers_that_they_are(
+    tmp_path: Path, is_attribute: bool
+) -> None:
+    (tmp_path / "rows.csv").write_text("person;age;more\n7;1;0\n7,0;1;0\n7.0;2;0\n1.007;3;0\n")
+    form = TextFormat(";", ",", ".")
+    more = [numeric_of("person", 0, 9)] if is_attribute else []
+    schema = make_schema([numeric_of("age", 0, 9), *more, numeric_of("more", 0, 1)])
+    table = open_table(local_files(tmp_path / "rows.csv", form), schema)
+    assert table.count_keys("person", allowed=2).most == 3
+    with table.latest("person") as latest:
+        keys = [k for batch in latest.cells(9) for k in key_texts(batch.keys).to_pylist()]
+    assert keys == [b"7", b"7", b"7", b"1007"]
 
 
 @settings(max_examples=examples(40))

@@ -321,6 +321,28 @@ def test_redcaps_dictionary_is_read_by_its_field_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("dictionary", "said"),
+    [
+        (REDCAP, "redcap_event_name, redcap_repeat_instrument"),
+        (OWN, "visit"),
+        (OWN.replace("visit", "seen"), ""),
+    ],
+    ids=["REDCap", "a visit", "nothing"],
+)
+def test_a_draft_leaves_a_persons_rows_to_decide_and_says_why_there_may_be_several(
+    tmp_path: Path, dictionary: str, said: str
+) -> None:
+    made = read(tmp_path, dictionary)
+    text = draft_study(made, Choices(), source="x")
+    assert "max_rows_per_person" in open_places(text)
+    line = f"  # A person may have several rows, by {said}:\n  # count those of all events"
+    assert (line in text) == bool(said)
+    assert ("several rows" in text) == bool(said)
+    decided = draft_study(made, Choices(rows_per_person=4), source="x")
+    assert ("several rows" in decided, "max_rows_per_person: 4" in decided) == (bool(said), True)
+
+
+@pytest.mark.parametrize(
     "document",
     [FRICTIONLESS, {"resources": [{"name": "rows", "schema": FRICTIONLESS}]}],
     ids=["schema", "package"],
