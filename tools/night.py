@@ -37,7 +37,7 @@ from tools.markdown import ROOT
 from tools.night_record import (
     Digests,
     Record,
-    Row,
+    LastRun,
     age,
     choose,
     count_landing,
@@ -463,7 +463,7 @@ class Night:
         _say(f"{name}: {len(parts)} parts ({SUITES[name].shows})")
         outcomes = _run_parts(SUITES[name], parts) if self._prepare(name) else {}
         contents = Digests(ROOT, _read_contents(), lambda path: touched_suites([path]))
-        rows, failed = dict[str, Row](), list[str]()
+        rows, failed = dict[str, LastRun](), list[str]()
         for part in parts:
             outcome = outcomes.get(part, _Outcome(failed=True))
             row = self._row_of(part, outcome)
@@ -478,7 +478,7 @@ class Night:
         self._write()
         return failed
 
-    def _row_of(self, part: str, outcome: "_Outcome") -> Row:
+    def _row_of(self, part: str, outcome: "_Outcome") -> LastRun:
         before = row_of(self.record, part)
         run = replace(
             before,
@@ -603,7 +603,7 @@ def _kept_folder() -> Path:
     return Path(os.environ.get("DPPCA_NIGHT_PASSES") or default)
 
 
-def _keep(row: Row) -> None:
+def _keep(row: LastRun) -> None:
     """Keep a pass outside the checkout, and drop what is older than `KEPT_DAYS`."""
     folder = _kept_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -613,9 +613,9 @@ def _keep(row: Row) -> None:
     (folder / f"{row.digest}.json").write_text(json.dumps(asdict(row)))
 
 
-def _read_kept(digest: str) -> Row | None:
+def _read_kept(digest: str) -> LastRun | None:
     path = _kept_folder() / f"{digest}.json"
-    return Row(**json.loads(path.read_text())) if path.exists() else None
+    return LastRun(**json.loads(path.read_text())) if path.exists() else None
 
 
 def _commit() -> None:

@@ -24,7 +24,7 @@ UNKNOWN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LastRun:
     """Last run of a part.
 
     ``digest`` is that of the last pass (empty: none); ``own`` is of the files that the part alone
@@ -53,13 +53,13 @@ class Record:
     landings: int = 0
     state: str = ""
     prepared: Mapping[str, float]
-    rows: Mapping[str, Row]
+    rows: Mapping[str, LastRun]
 
     @classmethod
     def read(cls, text: str) -> "Record":
         """Return the record that `text` wrote; the empty one for an empty text."""
         document = json.loads(text or '{"prepared": {}, "rows": {}}')
-        rows = {part: Row(**row) for part, row in document.pop("rows").items()}
+        rows = {part: LastRun(**row) for part, row in document.pop("rows").items()}
         return cls(**document, rows=rows)
 
     def text(self) -> str:
@@ -72,7 +72,7 @@ class Record:
         )
         return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows}\n }}']) + "\n}\n"
 
-    def with_rows(self, rows: Mapping[str, Row]) -> "Record":
+    def with_rows(self, rows: Mapping[str, LastRun]) -> "Record":
         """Return the record with these rows in place of those of the same parts."""
         return replace(self, rows={**self.rows, **rows})
 
@@ -81,8 +81,8 @@ class Record:
         return replace(self, rows={part: self.rows[part] for part in self.rows if part in parts})
 
 
-def _said(row: Row) -> dict[str, object]:
-    default = Row()
+def _said(row: LastRun) -> dict[str, object]:
+    default = LastRun()
     return {name: value for name, value in asdict(row).items() if value != getattr(default, name)}
 
 
@@ -102,9 +102,9 @@ def order_due(record: Record, digests: Mapping[str, str], owns: Mapping[str, str
     return sorted(due, key=rank)
 
 
-def row_of(record: Record, part: str) -> Row:
-    """Row of a part; that of one which never ran if the record lacks it."""
-    return record.rows.get(part, Row())
+def row_of(record: Record, part: str) -> LastRun:
+    """LastRun of a part; that of one which never ran if the record lacks it."""
+    return record.rows.get(part, LastRun())
 
 
 def count_landing(record: Record, digests: Mapping[str, str]) -> Record:

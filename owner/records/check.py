@@ -115,7 +115,7 @@ class FaultCounts:
             for attribute, column in zip(self._schema.attributes, columns, strict=True):
                 out = masks.get(attribute.name, {}).get(FaultKind.OUT_OF_BOUNDS)
                 if out is not None and out.any():
-                    self._out[attribute.name].add(column[out])
+                    self._out[attribute.name].add(np.asarray(column[out], np.float64))
             if self._target is not None:
                 codes = known_labels(
                     self._target, columns[self._schema.find_index(self._target.name)]

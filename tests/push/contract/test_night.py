@@ -17,7 +17,7 @@ from tools.night_record import (
     MOST_LANDINGS,
     Digests,
     Record,
-    Row,
+    LastRun,
     age,
     choose,
     count_landing,
@@ -46,7 +46,7 @@ def test_every_suite_has_parts_and_every_part_a_file() -> None:
 
 
 ROWS = st.builds(
-    Row,
+    LastRun,
     digest=st.sampled_from(["", "a", "b"]),
     result=st.sampled_from(["passed", "failed", "skipped"]),
     tests=st.integers(0, 10),
@@ -57,19 +57,19 @@ ROWS = st.builds(
 
 @settings(max_examples=examples(60))
 @given(st.dictionaries(st.text("abc/:", min_size=1), ROWS), st.integers(0, 99))
-def test_a_record_is_read_as_it_was_written(rows: dict[str, Row], landings: int) -> None:
+def test_a_record_is_read_as_it_was_written(rows: dict[str, LastRun], landings: int) -> None:
     record = Record(landings=landings, state="s", prepared={"guides": 1.5}, rows=rows)
     assert Record.read(record.text()) == record
 
 
 def test_what_failed_comes_first_then_what_changed_itself_then_the_oldest() -> None:
     rows = {
-        "passed": Row(digest="now", own="own", result="passed"),
-        "old": Row(digest="before", own="own", due_since=2),
-        "older": Row(digest="before", own="own", due_since=1),
-        "new": Row(digest="before", own="own"),
-        "changed": Row(digest="before", own="another", due_since=9),
-        "failed": Row(digest="before", own="own", result="failed"),
+        "passed": LastRun(digest="now", own="own", result="passed"),
+        "old": LastRun(digest="before", own="own", due_since=2),
+        "older": LastRun(digest="before", own="own", due_since=1),
+        "new": LastRun(digest="before", own="own"),
+        "changed": LastRun(digest="before", own="another", due_since=9),
+        "failed": LastRun(digest="before", own="own", result="failed"),
     }
     record = replace(EMPTY, landings=9, rows=rows)
     digests, owns = dict.fromkeys(rows, "now"), dict.fromkeys(rows, "own")
@@ -119,7 +119,7 @@ def land(record: Record, costs: Mapping[str, float], *, number: int) -> Record:
         left_s -= sum(map(costs.__getitem__, chosen))
         due = [part for part in due if part not in chosen]
         passed = (
-            Row(digest=digests[part], result="passed", date=f"{number:03}") for part in chosen
+            LastRun(digest=digests[part], result="passed", date=f"{number:03}") for part in chosen
         )
         record = record.with_rows(dict(zip(chosen, passed, strict=True)))
     assert left_s >= 0
