@@ -68,10 +68,11 @@ def row_vectors(schema: Schema, rows: list[Row]) -> NDArray[np.int64]:
 
 def make_columns(schema: Schema, rows: list[Row]) -> list[Column]:
     """Return rows as the columns that coding takes."""
-    columns = zip(schema.attributes, zip(*rows, strict=True), strict=True)
     return [
-        np.array(cells, np.float64) if isinstance(attribute, Numeric) else np.array(cells, np.int32)
-        for attribute, cells in columns
+        np.array(column, np.float64)
+        if isinstance(attribute, Numeric)
+        else np.array(column, np.int32)
+        for attribute, column in zip(schema.attributes, zip(*rows, strict=True), strict=True)
     ]
 
 
