@@ -36,8 +36,8 @@ from pathlib import Path
 from tools.markdown import ROOT
 from tools.night_record import (
     Digests,
-    Record,
     LastRun,
+    Record,
     age,
     choose,
     count_landing,

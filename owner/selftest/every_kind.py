@@ -49,7 +49,7 @@ from dppca.owner.selftest.changes import Change, change_of_weights, find_change
 from dppca.owner.selftest.draws import CountingEntropy
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.judging import LEVEL as CHECK_LEVEL
-from dppca.owner.selftest.kinds import Form, Kind, kinds
+from dppca.owner.selftest.kinds import Kind, ReleaseForm, kinds
 from dppca.owner.selftest.laws import (
     bits,
     centred,
@@ -62,7 +62,7 @@ from dppca.owner.selftest.laws import (
     repeats,
 )
 from dppca.owner.selftest.releases import (
-    Parties,
+    MaskedParties,
     make_parties,
     make_study,
     make_values,
@@ -94,14 +94,14 @@ class Power:
     most: int
     masked: int
 
-    def releases(self, form: Form, n_entries: int) -> int:
+    def releases(self, form: ReleaseForm, n_entries: int) -> int:
         """Return how many releases of a size are drawn."""
-        most = self.masked if form is Form.MASKED else self.most
+        most = self.masked if form is ReleaseForm.MASKED else self.most
         return min(most, max(self.least, ceil(self.entries / n_entries)))
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnKind:
     """What was drawn of a kind, and what the ledger says of it.
 
     ``noise`` has shape (n, D), the law ``law``, and named ``blocks`` of entries; of masked
@@ -121,18 +121,18 @@ class Drawn:
 class _Auditor:
     """Draws cases of one form and law, by a ledger of their own."""
 
-    def __init__(self, ledger: Ledger, parties: Parties, power: Power) -> None:
+    def __init__(self, ledger: Ledger, parties: MaskedParties, power: Power) -> None:
         self._ledger, self._parties, self._power = ledger, parties, power
         self._changes = dict[tuple[str, ...], Change]()
 
-    def draw(self, kind: Kind) -> Drawn:
+    def draw(self, kind: Kind) -> DrawnKind:
         """Draw the releases of a kind."""
-        if kind.form is Form.MODEL:
+        if kind.form is ReleaseForm.MODEL:
             return self._draw_models(kind)
         study = study_of(kind, self._parties)
         calibration = calibrate(study)
         request = request_contribution(study, calibration, account=_ACCOUNT)
-        draw = self._draw_masked if kind.form is Form.MASKED else self._draw_contributions
+        draw = self._draw_masked if kind.form is ReleaseForm.MASKED else self._draw_contributions
         drawn = draw(kind, study, calibration, request)
         found = self._find_change(kind, study)
         cost = _cost(drawn.law, calibration, found, study.max_rows_per_person)
@@ -140,7 +140,7 @@ class _Auditor:
 
     def _draw_contributions(
         self, kind: Kind, study: Study, calibration: Calibration, request: ReleaseRequest
-    ) -> Drawn:
+    ) -> DrawnKind:
         layout, law, n_rows = study.table.layout, calibration.law, kind.level("count")
         entropy = CountingEntropy.of_the_system()
         n_releases = self._power.releases(kind.form, layout.n_entries)
@@ -155,11 +155,11 @@ class _Auditor:
             )
         ]
         noise = np.stack(rows)
-        return Drawn(noise, law, _blocks(layout), bits(law, noise), 8.0 * entropy.taken)
+        return DrawnKind(noise, law, _blocks(layout), bits(law, noise), 8.0 * entropy.taken)
 
     def _draw_masked(
         self, kind: Kind, study: Study, calibration: Calibration, request: ReleaseRequest
-    ) -> Drawn:
+    ) -> DrawnKind:
         """Draw as many owners' shares as make one mechanism, of other owners each time."""
         layout, terms, n_rows = study.table.layout, Terms.from_study(study), kind.level("count")
         honest, names = calibration.n_honest_owners or 0, study.owners
@@ -187,7 +187,7 @@ class _Auditor:
                 [unmasked(each, terms, self._parties.secrets) - exact for each in uploads]
             )
         shares = np.array(rounds, np.int64)
-        return Drawn(
+        return DrawnKind(
             shares.sum(axis=1),
             calibration.law.sum_of_shares(honest),
             _blocks(layout),
@@ -196,7 +196,7 @@ class _Auditor:
             shares=shares,
         )
 
-    def _draw_models(self, kind: Kind) -> Drawn:
+    def _draw_models(self, kind: Kind) -> DrawnKind:
         """Draw models that differ in C alone, whose noise has one law; each has its charge."""
         plans = [_plan_model(kind, C) for C in kind.level("penalty")]
         weights = plans[0].weights
@@ -218,7 +218,7 @@ class _Auditor:
         places = np.arange(size).reshape(shape)
         blocks = {f"machine {number}": each for number, each in enumerate(places, 1)}
         noise = np.stack(rows)
-        return Drawn(noise, law, blocks, bits(law, noise), 8.0 * entropy.taken, charges)
+        return DrawnKind(noise, law, blocks, bits(law, noise), 8.0 * entropy.taken, charges)
 
     def _payloads(
         self,
@@ -255,15 +255,15 @@ class _Auditor:
 def audit_kinds(folder: Path, *, power: Power, advance: Callable[[int], None]) -> list[Finding]:
     """Audit every kind of release; ledgers are written to ``folder``."""
     parties, findings = make_parties(), list[Finding]()
-    for form, law in product(Form, LAWS):
+    for form, law in product(ReleaseForm, LAWS):
         findings += audit_form(form, law, parties, folder, power=power, advance=advance)
     return findings
 
 
 def audit_form(
-    form: Form,
+    form: ReleaseForm,
     law: str,
-    parties: Parties,
+    parties: MaskedParties,
     folder: Path,
     *,
     power: Power,
@@ -272,7 +272,7 @@ def audit_form(
     """Audit all kinds of one form and law."""
     path = folder / f"{form.name}-{law}.sqlite"
     with open_ledger(path, lock=path.with_suffix(".lock")) as ledger:
-        auditor, drawn = _Auditor(ledger, parties, power), list[tuple[Kind, Drawn]]()
+        auditor, drawn = _Auditor(ledger, parties, power), list[tuple[Kind, DrawnKind]]()
         for kind in (each for each in kinds(form) if each.law == law):
             drawn.append((kind, auditor.draw(kind)))
             advance(1)
@@ -280,7 +280,7 @@ def audit_form(
     return [judge_noise(title, drawn), judge_charges(title, drawn)]
 
 
-def judge_noise(title: str, drawn: Sequence[tuple[Kind, Drawn]]) -> Finding:
+def judge_noise(title: str, drawn: Sequence[tuple[Kind, DrawnKind]]) -> Finding:
     """Check the noise of all kinds of one form and law."""
     faults, level = list[str](), LEVEL / _PARTS
     pooled = defaultdict[tuple[str, str], list[NDArray[np.float64]]](list)
@@ -303,7 +303,7 @@ def judge_noise(title: str, drawn: Sequence[tuple[Kind, Drawn]]) -> Finding:
     return replace(found, false_alarm=LEVEL, release=title)
 
 
-def judge_charges(title: str, drawn: Sequence[tuple[Kind, Drawn]]) -> Finding:
+def judge_charges(title: str, drawn: Sequence[tuple[Kind, DrawnKind]]) -> Finding:
     """Check that the ledger charged and claimed what each release cost; no false alarm."""
     faults, n_charges = list[str](), 0
     for kind, each in drawn:
@@ -318,7 +318,7 @@ def judge_charges(title: str, drawn: Sequence[tuple[Kind, Drawn]]) -> Finding:
     return Finding.of_faults(f"{title}: charges", faults, says)
 
 
-def find_faults(drawn: Drawn, level: float) -> list[str]:
+def find_faults(drawn: DrawnKind, level: float) -> list[str]:
     """Return what is wrong with the noise of one kind; empty if nothing is.
 
     An honest kind has faults with probability at most ``_PARTS - 1`` times ``level``.
@@ -351,14 +351,14 @@ def find_faults(drawn: Drawn, level: float) -> list[str]:
     return faults
 
 
-def study_of(kind: Kind, parties: Parties) -> Study:
+def study_of(kind: Kind, parties: MaskedParties) -> Study:
     """Return the study of a kind of contribution."""
     copies: int = kind.level("size")
     schema = kind.level("coding")(copies)
     said, others = dict(kind.level("said")), dict(kind.level("parties"))
     changes: dict[str, object] = {"owners": [f"owner-{i}" for i in (1, 2, 3)]}
     privacy = {"mechanism": kind.law, **kind.level("width")}
-    if kind.form is Form.MASKED:
+    if kind.form is ReleaseForm.MASKED:
         numbers = {name: others.pop(name, 3) for name in ("n_owners", "n_openers")}
         changes |= parties.document(**numbers)
         privacy |= {"trust": "aggregate", "colluders": others.pop("colluders")}
@@ -402,9 +402,10 @@ def _plan_model(kind: Kind, C: float) -> WeightRelease:
 
 
 def _with_delta(privacy: Mapping[str, object], law: str) -> dict[str, object]:
-    return {
-        name: value for name, value in privacy.items() if name != "delta" or LAWS[law].needs_delta
-    }
+    kept = dict(privacy)
+    if not LAWS[law].needs_delta:
+        kept.pop("delta", None)
+    return kept
 
 
 def _cost(law: NoiseLaw, noise: Calibration, found: Change, k: int) -> PrivacyCost:

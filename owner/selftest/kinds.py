@@ -28,7 +28,7 @@ Document = dict[str, Any]
 Levels = Mapping[str, Any]
 
 
-class Form(StrEnum):
+class ReleaseForm(StrEnum):
     """What leaves a site; `MAKES` says which kind of release, trust and method it has."""
 
     CONTRIBUTION = "contribution"
@@ -36,11 +36,11 @@ class Form(StrEnum):
     MODEL = "model"
 
 
-MAKES: Mapping[Form, tuple[ReleaseKind, Trust | None, str | None]] = MappingProxyType(
+MAKES: Mapping[ReleaseForm, tuple[ReleaseKind, Trust | None, str | None]] = MappingProxyType(
     {
-        Form.CONTRIBUTION: (ReleaseKind.CONTRIBUTION, Trust.OWNER, None),
-        Form.MASKED: (ReleaseKind.CONTRIBUTION, Trust.AGGREGATE, None),
-        Form.MODEL: (ReleaseKind.MODEL, None, DP_SVM),
+        ReleaseForm.CONTRIBUTION: (ReleaseKind.CONTRIBUTION, Trust.OWNER, None),
+        ReleaseForm.MASKED: (ReleaseKind.CONTRIBUTION, Trust.AGGREGATE, None),
+        ReleaseForm.MODEL: (ReleaseKind.MODEL, None, DP_SVM),
     }
 )
 
@@ -185,15 +185,15 @@ SAID: Levels = MappingProxyType(
 )
 """What else a study may say, which changes no noise."""
 
-PARTIES: Mapping[Form, Levels] = MappingProxyType(
+PARTIES: Mapping[ReleaseForm, Levels] = MappingProxyType(
     {
-        Form.CONTRIBUTION: {
+        ReleaseForm.CONTRIBUTION: {
             "one owner": {"owners": ["owner-1"]},
             "three owners": {},
             "a quorum": _QUORUM,
             "the owners' own covariances": {"covariance": "within"},
         },
-        Form.MASKED: {
+        ReleaseForm.MASKED: {
             "two shares": {"colluders": 1, "n_openers": 2},
             "three shares": {"colluders": 1, "n_openers": 2, "n_owners": 4},
             "a quorum and a spare": {
@@ -201,7 +201,7 @@ PARTIES: Mapping[Form, Levels] = MappingProxyType(
                 "quorum": 3, "deadline": "2099-01-01T00:00:00+00:00",
             },
         },
-        Form.MODEL: {"one owner": {"owners": ["owner-1"]}, "three owners": {}},
+        ReleaseForm.MODEL: {"one owner": {"owners": ["owner-1"]}, "three owners": {}},
     }
 )  # fmt: skip
 
@@ -221,25 +221,25 @@ PENALTIES: Levels = MappingProxyType(
 )
 """Weights of the hinge loss; each is a request of its own."""
 
-_CORE: Mapping[Form, Mapping[str, Levels]] = MappingProxyType(
+_CORE: Mapping[ReleaseForm, Mapping[str, Levels]] = MappingProxyType(
     {
-        Form.CONTRIBUTION: {"coding": CODINGS, "rows": ROWS, "size": SIZES},
-        Form.MASKED: {"coding": CODINGS, "rows": ROWS},
-        Form.MODEL: {"target": TARGETS, "rows": ROWS, "components": COMPONENTS},
+        ReleaseForm.CONTRIBUTION: {"coding": CODINGS, "rows": ROWS, "size": SIZES},
+        ReleaseForm.MASKED: {"coding": CODINGS, "rows": ROWS},
+        ReleaseForm.MODEL: {"target": TARGETS, "rows": ROWS, "components": COMPONENTS},
     }
 )
 _TURNS: Mapping[str, Levels] = MappingProxyType(
     {"width": WIDTHS, "resolution": RESOLUTIONS, "count": COUNTS, "said": SAID}
 )
-_ROUND: Mapping[Form, Mapping[str, Levels]] = MappingProxyType(
+_ROUND: Mapping[ReleaseForm, Mapping[str, Levels]] = MappingProxyType(
     {
-        Form.CONTRIBUTION: {**_TURNS, "parties": PARTIES[Form.CONTRIBUTION]},
-        Form.MASKED: {**_TURNS, "parties": PARTIES[Form.MASKED], "size": SIZES},
-        Form.MODEL: {
+        ReleaseForm.CONTRIBUTION: {**_TURNS, "parties": PARTIES[ReleaseForm.CONTRIBUTION]},
+        ReleaseForm.MASKED: {**_TURNS, "parties": PARTIES[ReleaseForm.MASKED], "size": SIZES},
+        ReleaseForm.MODEL: {
             "epsilon": EPSILONS,
             "penalty": PENALTIES,
             "count": _ENOUGH,
-            "parties": PARTIES[Form.MODEL],
+            "parties": PARTIES[ReleaseForm.MODEL],
         },
     }
 )
@@ -252,7 +252,7 @@ class Kind:
     ``rows_of_person`` is k, a number of the level ``rows``.
     """
 
-    form: Form
+    form: ReleaseForm
     law: str
     levels: Mapping[str, str]
     rows_of_person: int
@@ -269,13 +269,13 @@ class Kind:
         return dimensions(self.form)[dimension][self.levels[dimension]]
 
 
-def dimensions(form: Form) -> dict[str, Levels]:
+def dimensions(form: ReleaseForm) -> dict[str, Levels]:
     """Dimensions of a form beside its law, with their levels by name."""
     return {**_CORE[form], **_ROUND[form]}
 
 
 @cache
-def kinds(form: Form) -> tuple[Kind, ...]:
+def kinds(form: ReleaseForm) -> tuple[Kind, ...]:
     """Return all cases of a form; see the module."""
     found, turns = list[Kind](), Counter[str]()
     met = set[frozenset[tuple[str, str]]]()
@@ -299,7 +299,7 @@ def kinds(form: Form) -> tuple[Kind, ...]:
 
 def all_kinds() -> Iterator[Kind]:
     """Give every case."""
-    for form in Form:
+    for form in ReleaseForm:
         yield from kinds(form)
 
 

@@ -138,7 +138,7 @@ def _contributions(law: str) -> ReleaseAudit:
 
 
 @dataclass(frozen=True)
-class Parties:
+class MaskedParties:
     """Owners of masked studies, with their keys and the secrets of those who may be openers."""
 
     keys: Mapping[str, ec.EllipticCurvePrivateKey]
@@ -160,10 +160,10 @@ class Parties:
         return {"key": _text(public), "signature": _text(signature)}
 
 
-def make_parties() -> Parties:
+def make_parties() -> MaskedParties:
     """Make the keys of four owners."""
     entropy = OperatingSystemEntropy()
-    return Parties(
+    return MaskedParties(
         {name: ec.generate_private_key(ec.SECP256R1()) for name in _OWNERS},
         {name: make_opener_key(entropy) for name in _OWNERS},
     )

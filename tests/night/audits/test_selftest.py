@@ -36,7 +36,7 @@ from dppca.owner.selftest.endpoint import (
 from dppca.owner.selftest.every_kind import Power
 from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
-from dppca.owner.selftest.kinds import Form, kinds
+from dppca.owner.selftest.kinds import ReleaseForm, kinds
 from dppca.owner.selftest.laws import bins, centred, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import TemporaryFederation, temporary_federation
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
@@ -256,8 +256,8 @@ def test_the_command_reports_and_leaves_with_its_code(
     assert (code, document["passed"], len(document["findings"])) == (0, True, 45)
     assert 0 < document["false_alarm"] < 1e-6
     assert document["audited"] == [
-        *(f"{law} {form}" for form in Form for law in _LAWS),
-        *(f"{law} {form}s, 1 kinds" for form in Form for law in _LAWS),
+        *(f"{law} {form}" for form in ReleaseForm for law in _LAWS),
+        *(f"{law} {form}s, 1 kinds" for form in ReleaseForm for law in _LAWS),
     ]
     monkeypatch.setattr(release, "add_noise", no_noise_on_one)
     code, document = site.run("selftest", "--quick")

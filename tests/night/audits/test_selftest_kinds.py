@@ -33,7 +33,7 @@ from dppca.owner.release import weights
 from dppca.owner.selftest import every_kind, suite
 from dppca.owner.selftest.every_kind import LEVEL, Power, audit_form
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.kinds import Form, kinds
+from dppca.owner.selftest.kinds import ReleaseForm, kinds
 from dppca.owner.selftest.reads import audit_reads
 from dppca.owner.selftest.releases import make_parties
 from dppca.owner.selftest.sensitivities import check_sensitivities
@@ -46,19 +46,21 @@ Noiser = Callable[[Study, Vector, Vector], Vector]
 
 
 def _audit(
-    form: Form, law: str, folder: Path, *, power: Power = suite.QUICK.kinds
+    form: ReleaseForm, law: str, folder: Path, *, power: Power = suite.QUICK.kinds
 ) -> tuple[Finding, Finding]:
     """Audit as ``--quick`` does."""
     noise, charges = audit_form(form, law, PARTIES, folder, power=power, advance=lambda _: None)
     return noise, charges
 
 
-def _charges(form: Form, law: str, folder: Path) -> Finding:
+def _charges(form: ReleaseForm, law: str, folder: Path) -> Finding:
     """Audit the charges, which are exact, with two releases of each kind."""
     return _audit(form, law, folder, power=Power(entries=1, least=2, most=2, masked=2))[1]
 
 
-def _noise(form: Form, law: str, folder: Path, named: str, patch: pytest.MonkeyPatch) -> list[str]:
+def _noise(
+    form: ReleaseForm, law: str, folder: Path, named: str, patch: pytest.MonkeyPatch
+) -> list[str]:
     """Audit the kinds with a level of this name, and a few others; return the faults."""
     chosen = [each for i, each in enumerate(kinds(form)) if named in each.title or i % 12 == 0]
     patch.setattr(every_kind, "kinds", lambda _: chosen)
@@ -67,8 +69,8 @@ def _noise(form: Form, law: str, folder: Path, named: str, patch: pytest.MonkeyP
     return found.figures["faults"]
 
 
-@pytest.mark.parametrize(("form", "law"), sorted(product(Form, LAWS)))
-def test_an_installation_passes_in_every_kind(form: Form, law: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "law"), sorted(product(ReleaseForm, LAWS)))
+def test_an_installation_passes_in_every_kind(form: ReleaseForm, law: str, tmp_path: Path) -> None:
     findings = _audit(form, law, tmp_path)
     assert [each for each in findings if not each.passed] == []
     assert [each.false_alarm for each in findings] == [LEVEL, 0.0]
@@ -169,7 +171,7 @@ def test_noise_that_one_kind_of_contribution_lacks_is_found(
 ) -> None:
     concerns, change, named = CONTRIBUTED[bug]
     _plant(monkeypatch, concerns, change)
-    faults = _noise(Form.CONTRIBUTION, law, tmp_path, named, monkeypatch)
+    faults = _noise(ReleaseForm.CONTRIBUTION, law, tmp_path, named, monkeypatch)
     assert any(named in fault for fault in faults)
 
 
@@ -183,7 +185,7 @@ def test_shares_that_one_kind_of_masked_contribution_lacks_are_found(
 ) -> None:
     concerns, change, named = CONTRIBUTED[bug]
     _plant(monkeypatch, lambda s: s.n_honest_owners is not None and concerns(s), change)
-    faults = _noise(Form.MASKED, law, tmp_path, named, monkeypatch)
+    faults = _noise(ReleaseForm.MASKED, law, tmp_path, named, monkeypatch)
     assert any(named in fault for fault in faults)
 
 
@@ -205,7 +207,7 @@ def test_one_noise_for_two_owners_of_one_kind_of_study_is_found(
     law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _plant(monkeypatch, lambda s: len(s.owners) == 3 and s.continues is not None, _OneNoiseForTwo())
-    faults = _noise(Form.MASKED, law, tmp_path, "continued", monkeypatch)
+    faults = _noise(ReleaseForm.MASKED, law, tmp_path, "continued", monkeypatch)
     assert any("continued" in each and "alike" in each for each in faults)
 
 
@@ -221,7 +223,7 @@ def test_models_of_few_weights_that_lack_noise_are_found(
         return values + ((noised - values) // divisor if divisor else 0)
 
     monkeypatch.setattr(weights, "add_noise", changed)
-    faults = _noise(Form.MODEL, law, tmp_path, "1 components", monkeypatch)
+    faults = _noise(ReleaseForm.MODEL, law, tmp_path, "1 components", monkeypatch)
     assert any("1 components" in fault for fault in faults)
 
 
@@ -231,15 +233,15 @@ def _less(request: ReleaseRequest) -> ReleaseRequest:
     return replace(request, charge=half)
 
 
-CHARGED: dict[str, tuple[Form, Callable[[ReleaseRequest], bool]]] = {
+CHARGED: dict[str, tuple[ReleaseForm, Callable[[ReleaseRequest], bool]]] = {
     "half of all models": (
-        Form.MODEL,
+        ReleaseForm.MODEL,
         lambda each: each.kind is ReleaseKind.MODEL and int(each.request_digest[0], 16) % 2 == 0,
     ),
-    "all models": (Form.MODEL, lambda each: each.kind is ReleaseKind.MODEL),
-    "masked contributions": (Form.MASKED, lambda each: each.honest is not None),
+    "all models": (ReleaseForm.MODEL, lambda each: each.kind is ReleaseKind.MODEL),
+    "masked contributions": (ReleaseForm.MASKED, lambda each: each.honest is not None),
     "a quarter of the contributions": (
-        Form.CONTRIBUTION, lambda each: int(each.request_digest[0], 16) % 4 == 0
+        ReleaseForm.CONTRIBUTION, lambda each: int(each.request_digest[0], 16) % 4 == 0
     ),
 }  # fmt: skip
 
@@ -276,7 +278,7 @@ def test_releases_that_are_half_charged_are_found(
 def test_rows_of_a_person_that_are_counted_wrong_are_found(
     rows: int, counted: int, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, form in ((release, Form.CONTRIBUTION), (weight_noise, Form.MODEL)):
+    for module, form in ((release, ReleaseForm.CONTRIBUTION), (weight_noise, ReleaseForm.MODEL)):
         calibrate = module.calibrate_noise
 
         def wrong(
@@ -308,7 +310,7 @@ def doubled_sums(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("doubled_sums")
 @pytest.mark.parametrize("law", sorted(LAWS))
 def test_sums_that_are_doubled_at_a_weight_of_one_half_are_found(law: str, tmp_path: Path) -> None:
-    charges = _charges(Form.CONTRIBUTION, law, tmp_path)
+    charges = _charges(ReleaseForm.CONTRIBUTION, law, tmp_path)
     assert any("sums of weight 0.5" in fault for fault in charges.figures["faults"])
     found = check_sensitivities(tmp_path)[0]
     assert any(fault.startswith("sums of weight 0.5") for fault in found.figures["faults"])
@@ -355,7 +357,7 @@ def test_reads_that_return_zeros_in_one_kind_of_study_are_found(
         "bytes",
         lambda source, count: bytes(count) if count > 2_000 else whole(source, count),
     )
-    faults = _noise(Form.CONTRIBUTION, "laplace", tmp_path, "trees", monkeypatch)
+    faults = _noise(ReleaseForm.CONTRIBUTION, "laplace", tmp_path, "trees", monkeypatch)
     assert any("wide" in fault for fault in faults)
 
 
@@ -376,7 +378,7 @@ def test_noise_of_a_source_of_its_own_is_found_in_one_kind(
         return exact.packed + floats(study, exact.packed, exact.packed)
 
     monkeypatch.setattr(release, "noise_moments", seeded)
-    faults = _noise(Form.CONTRIBUTION, "gaussian", tmp_path, "continued", monkeypatch)
+    faults = _noise(ReleaseForm.CONTRIBUTION, "gaussian", tmp_path, "continued", monkeypatch)
     assert any("random bits were taken" in each for each in faults)
     assert all("continued" in each for each in faults if "random bits" in each)
 
@@ -389,5 +391,5 @@ def test_a_claim_below_the_charge_is_found(tmp_path: Path, monkeypatch: pytest.M
         return replace(made, epsilon=made.epsilon * Decimal("0.5")) if made.honest else made
 
     monkeypatch.setattr(ReleaseRequest, "from_calibration", claimed)
-    charges = _charges(Form.MASKED, "gaussian", tmp_path)
+    charges = _charges(ReleaseForm.MASKED, "gaussian", tmp_path)
     assert "is claimed for the charge" in charges.says

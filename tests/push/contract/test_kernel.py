@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.checkout import ROOT
 
 PAGE = ROOT / "docs/explanation/read-the-kernel.md"
-MOST_LINES = 18_000
+MOST_LINES = 18_300
 
 
 def _files() -> set[Path]:

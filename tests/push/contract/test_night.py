@@ -16,8 +16,8 @@ from tools.night import LANDING_S, RECORD, SUITES, find_parts, touched_suites
 from tools.night_record import (
     MOST_LANDINGS,
     Digests,
-    Record,
     LastRun,
+    Record,
     age,
     choose,
     count_landing,

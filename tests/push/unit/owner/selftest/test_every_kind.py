@@ -14,20 +14,20 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.selftest.every_kind import (
     LEVEL,
-    Drawn,
+    DrawnKind,
     Power,
     find_faults,
     judge_charges,
     judge_noise,
 )
-from dppca.owner.selftest.kinds import Form, kinds
+from dppca.owner.selftest.kinds import ReleaseForm, kinds
 from dppca.owner.selftest.releases import make_study, privacy_of, request_of
 
 FALSE_ALARMS = 0.0
 Noise = NDArray[np.int64]
 N, D = 100, 12
 BLOCKS = {"sums": np.arange(6), "products": np.arange(6, D)}
-KIND = kinds(Form.CONTRIBUTION)[0]
+KIND = kinds(ReleaseForm.CONTRIBUTION)[0]
 EACH = LEVEL / 3000
 
 
@@ -41,14 +41,14 @@ def law_of(name: str) -> NoiseLaw:
     return calibrate(study).law
 
 
-def honest(name: str, *, shares: int = 0) -> Drawn:
+def honest(name: str, *, shares: int = 0) -> DrawnKind:
     law, entropy = law_of(name), SeededEntropy(7)
     if not shares:
         noise = law.draw(N * D, entropy=entropy).reshape(N, D)
-        return Drawn(noise, law, BLOCKS, needed=10.0, taken=10.0)
+        return DrawnKind(noise, law, BLOCKS, needed=10.0, taken=10.0)
     drawn = [law.draw_share(shares, N * D, entropy=entropy) for _ in range(shares)]
     parts = np.stack(drawn, axis=1).reshape(N, D, shares).swapaxes(1, 2)
-    return Drawn(
+    return DrawnKind(
         parts.sum(axis=1), law.sum_of_shares(shares), BLOCKS, needed=1.0, taken=1.0, shares=parts
     )
 
@@ -119,11 +119,13 @@ def test_noise_of_too_few_random_bits_is_found() -> None:
 
 def test_a_fault_that_one_kind_is_too_small_for_is_found_in_all_of_a_level() -> None:
     """12 % less noise, in ten kinds that have the level ``tables``."""
-    cases = [each for each in kinds(Form.CONTRIBUTION) if each.levels["coding"] == "tables"][:10]
+    cases = [each for each in kinds(ReleaseForm.CONTRIBUTION) if each.levels["coding"] == "tables"][
+        :10
+    ]
     drawn, law = [], law_of("laplace")
     for number, kind in enumerate(cases):
         noise = law.draw(N * D, entropy=SeededEntropy(number)).reshape(N, D) * 88 // 100
-        drawn.append((kind, Drawn(noise, law, BLOCKS, needed=0.0, taken=0.0)))
+        drawn.append((kind, DrawnKind(noise, law, BLOCKS, needed=0.0, taken=0.0)))
     assert all(find_faults(each, EACH) == [] for _, each in drawn)
     found = judge_noise("t", drawn)
     assert not found.passed
@@ -171,5 +173,5 @@ def test_a_charge_or_a_claim_below_the_cost_is_found(
 
 def test_so_many_releases_are_drawn_that_a_kind_has_its_numbers() -> None:
     power = Power(entries=900, least=4, most=160, masked=10)
-    assert [power.releases(Form.MODEL, size) for size in (2, 9, 500)] == [160, 100, 4]
-    assert [power.releases(Form.MASKED, size) for size in (2, 500)] == [10, 4]
+    assert [power.releases(ReleaseForm.MODEL, size) for size in (2, 9, 500)] == [160, 100, 4]
+    assert [power.releases(ReleaseForm.MASKED, size) for size in (2, 500)] == [10, 4]

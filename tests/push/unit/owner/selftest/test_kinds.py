@@ -26,7 +26,7 @@ from dppca.owner.selftest.kinds import (
     MAKES,
     ROWS,
     SAID,
-    Form,
+    ReleaseForm,
     all_kinds,
     can_meet,
     dimensions,
@@ -82,11 +82,11 @@ def test_every_field_of_a_study_and_of_a_model_is_in_the_table() -> None:
 
 def test_every_kind_of_release_trust_and_method_is_in_the_table() -> None:
     releasing = {each.name for each in METHODS.values() if each.label is Label.RELEASED}
-    assert set(MAKES) == set(Form)
+    assert set(MAKES) == set(ReleaseForm)
     assert {kind for kind, _, _ in MAKES.values()} == set(ReleaseKind)
     assert {trust for _, trust, _ in MAKES.values()} - {None} == set(Trust)
     assert {method for _, _, method in MAKES.values()} - {None} == releasing
-    assert {(each.form, each.law) for each in all_kinds()} == set(product(Form, LAWS))
+    assert {(each.form, each.law) for each in all_kinds()} == set(product(ReleaseForm, LAWS))
 
 
 def test_a_field_that_the_table_varies_has_two_values_in_the_cases() -> None:
@@ -94,7 +94,7 @@ def test_a_field_that_the_table_varies_has_two_values_in_the_cases() -> None:
     for kind in (each for each in all_kinds() if each.levels.get("size") == "small"):
         for name, value in values_of(study_of(kind, PARTIES)):
             found[name].add(repr(value))
-    named = {dimension for form in Form for dimension in dimensions(form)} | {"law", "form"}
+    named = {dimension for form in ReleaseForm for dimension in dimensions(form)} | {"law", "form"}
     varied = {
         name
         for name, dimension in FIELDS.items()
@@ -107,7 +107,7 @@ def test_a_field_that_the_table_varies_has_two_values_in_the_cases() -> None:
 
 
 def test_a_field_that_the_table_does_not_vary_has_a_reason() -> None:
-    named = {dimension for form in Form for dimension in dimensions(form)} | {"law", "form"}
+    named = {dimension for form in ReleaseForm for dimension in dimensions(form)} | {"law", "form"}
     reasons = {each for each in FIELDS.values() if each.removeprefix("-") not in named}
     assert all(len(each.split()) > 1 for each in reasons), reasons
 
@@ -127,8 +127,8 @@ def test_no_noise_depends_on_what_the_table_says_changes_none(said: str) -> None
     assert calibrate(other) == calibrate(plain)
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_any_two_levels_that_can_meet_do_so_in_a_case(form: Form) -> None:
+@pytest.mark.parametrize("form", list(ReleaseForm))
+def test_any_two_levels_that_can_meet_do_so_in_a_case(form: ReleaseForm) -> None:
     levels: dict[str, Any] = {"law": LAWS, **dimensions(form)}
     met = {
         pair
@@ -144,8 +144,8 @@ def test_any_two_levels_that_can_meet_do_so_in_a_case(form: Form) -> None:
     assert possible - met == set()
 
 
-@pytest.mark.parametrize("form", [Form.CONTRIBUTION, Form.MASKED])
-def test_every_coding_is_released_with_every_law_and_number_of_rows(form: Form) -> None:
+@pytest.mark.parametrize("form", [ReleaseForm.CONTRIBUTION, ReleaseForm.MASKED])
+def test_every_coding_is_released_with_every_law_and_number_of_rows(form: ReleaseForm) -> None:
     found = {(each.levels["coding"], each.law, each.levels["rows"]) for each in kinds(form)}
     assert found == set(product(dimensions(form)["coding"], LAWS, ROWS))
     assert {each.rows_of_person for each in kinds(form)} == {
