@@ -147,6 +147,8 @@ def test_a_dictionary_of_our_own_makes_a_whole_study(tmp_path: Path) -> None:
         },
     }
     assert study.owners == ("a", "b")
+    assert study.faults is not None, "a draft says which share of faults is too much"
+    assert study.faults.refuse_if_above == 0.05
     assert "Mass, by height" in [each.description for each in study.table.attributes]
 
 
