@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.repeated_rows import find_repeating
 
 Codes = tuple[tuple[str, str], ...]
 """Codes that mean missing, each with its words for people."""
@@ -113,6 +112,8 @@ def make_dictionary(
 
     Raise `SettingError` for equal names, no entry, or one-hot columns that make no attribute.
     """
+    from dppca.common.shell.repeated_rows import find_repeating  # not for a command's help
+
     numbers: dict[str, int] = {}
     for number, column in enumerate(columns, start=1):
         first = numbers.setdefault(column.name, number)
