@@ -74,6 +74,7 @@ LEVEL = CHECK_LEVEL / 10
 """Level of the noise of all kinds of one form and law together."""
 _PARTS = 7
 _KEY_BITS = 256
+_LONG = 12  # entries of which two shares are never equal: each is with probability below 0.01
 _ACCOUNT = Account("audit", Population("audit", Budget(Decimal("1e15"), Decimal("0.5"))))
 
 Noise = NDArray[np.int64]
@@ -174,14 +175,12 @@ class _Auditor:
         )
         rounds = []
         for number, exact in zip(range(n_rounds), make_values(layout.n_entries), strict=False):
-            payloads = [
-                plans[place % len(names)]
-                .draw(Moments(n_rows, exact), stored.reservation, entropy=entropy)
-                .payload()
-                for place in range(number, number + honest)
-            ]
-            if not number:
-                payloads[0] = stored.payload
+            payloads = [] if number else [stored.payload]
+            for place in range(number + len(payloads), number + honest):
+                drawn = plans[place % len(names)].draw(
+                    Moments(n_rows, exact), stored.reservation, entropy=entropy
+                )
+                payloads.append(drawn.payload())
             uploads = [Upload.from_bytes(each, terms) for each in payloads]
             rounds.append(
                 [unmasked(each, terms, self._parties.secrets) - exact for each in uploads]
@@ -424,12 +423,18 @@ def _amount(cost: PrivacyCost) -> str:
 
 
 def _alike(shares: Noise, level: float) -> list[str]:
-    """Check that two owners' shares, (n, owners, D), have no sign in common."""
+    """Check that shares, (n, owners, D), have no sign in common, and that none came again."""
     signs = np.sign(shares)
     pairs = list(combinations(range(shares.shape[1]), 2))
     limit = sqrt(2 * log(2 * len(pairs) / level) / signs[:, 0].size)
     worst = max(abs(float((signs[:, a] * signs[:, b]).mean())) for a, b in pairs)
-    return [f"two owners' shares are alike: {worst:.3f} of {limit:.3f}"] if worst > limit else []
+    faults = []
+    if worst > limit:
+        faults.append(f"two owners' shares are alike: {worst:.3f} of {limit:.3f}")
+    vectors = np.abs(shares).reshape(-1, shares.shape[-1])
+    if shares.shape[-1] >= _LONG and len({each.tobytes() for each in vectors}) < len(vectors):
+        faults.append("a share came again")
+    return faults
 
 
 def _blocks(layout: Layout) -> Blocks:

@@ -112,6 +112,16 @@ def test_one_share_for_two_owners_is_found(law: str, sign: int) -> None:
     assert any("two owners' shares are alike" in each for each in faults), faults
 
 
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_one_share_in_two_releases_is_found(law: str) -> None:
+    drawn = honest(law, shares=2)
+    assert drawn.shares is not None
+    shares = drawn.shares.copy()
+    shares[5, 1] = -shares[4, 0]
+    faults = find_faults(replace(drawn, noise=shares.sum(axis=1), shares=shares), EACH)
+    assert faults == ["a share came again"]
+
+
 def test_noise_of_too_few_random_bits_is_found() -> None:
     faults = find_faults(replace(honest("laplace"), taken=9.0), EACH)
     assert faults == ["9 random bits were taken for 10"]
