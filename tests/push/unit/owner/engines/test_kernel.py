@@ -174,7 +174,13 @@ def test_batches_have_the_sums_and_counts_of_the_file(folder: Path, part: Part, 
         batches.insert(0, batches[0].slice(0, 0))
         found = kernel.answer_batches(0, batches, work.to_json())
         assert found[:3] == expected[:3]
-        assert json.loads(found.faults) == json.loads(expected.faults)
+        seen, whole = json.loads(found.faults), json.loads(expected.faults)
+        # Of many values out of bounds, which are kept depends on the batches; their number not.
+        out, of_all = seen.pop("out"), whole.pop("out")
+        assert {name: n for name, (n, _) in out.items()} == {
+            name: n for name, (n, _) in of_all.items()
+        }
+        assert seen == whole
     assert kernel.answer_batches(5, [], work.to_json()).n_rows == 0
 
 
