@@ -103,7 +103,7 @@ def test_a_file_is_charged_once_and_never_drawn_again_once_it_is_stored(
     assert charged.epsilon + charged.rho > 0
     assert bool(died.commitments) == (step == "commit")
     made_by_now = {path.name.partition(".")[0] for path in {*site.folder.rglob("*")} - before}
-    assert made_by_now == {"ledger"}
+    assert made_by_now <= {"ledger"}, "a journal at most"
 
     code, made = site.run(*ASK)
     assert (code, made["already_stored"]) == (0, step == "commit")
