@@ -1,10 +1,12 @@
 """A study's request for a site's rows, in the words that its steward reads before consent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from dppca.common.kernel.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
 from dppca.common.kernel.schema.document import Schema
+from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.study import Study
 
 
@@ -23,6 +25,30 @@ class ReviewedAttribute:
     def words(self) -> str:
         """The operator's words; empty without any."""
         return ", in ".join(filter(None, (self.description, self.unit)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedEntries:
+    """Numbers of one kind that would leave."""
+
+    what: Annotated[str, "their kind, in words"]
+    count: Annotated[int, "how many"]
+
+
+def describe_entries(layout: Layout) -> tuple[ReviewedEntries, ...]:
+    """Return each kind of number in a release, with its count; together they are all of it."""
+    kinds = {
+        "sums of coded columns": layout.n_sums,
+        "sums of their squares and of products of two": layout.n_products,
+        "counts of rows in cells of histograms": sum(cells for _, cells in layout.histograms),
+        "counts of rows in cells of tables and trees": sum(layout.tables),
+    }
+    return tuple(ReviewedEntries(what=what, count=kinds[what]) for what in kinds if kinds[what])
+
+
+def entries_text(kinds: Sequence[ReviewedEntries]) -> str:
+    """Return what leaves, such as "12 sums of coded columns; 66 sums of ..."."""
+    return "; ".join(f"{each.count:,} {each.what}" for each in kinds)
 
 
 def describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:

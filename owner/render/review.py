@@ -28,7 +28,14 @@ from dppca.common.shell.study_words import other_owners
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.render.asked import ReviewedAttribute, describe_attributes, describe_components
+from dppca.owner.render.asked import (
+    ReviewedAttribute,
+    ReviewedEntries,
+    describe_attributes,
+    describe_components,
+    describe_entries,
+    entries_text,
+)
 from dppca.owner.render.charges import ChargedCost, charged_cost, explain_fall, standing_lines
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
@@ -96,6 +103,7 @@ class ReviewDocument(ChargedCost):
     data_set: Annotated[str, "data set that it would be computed from"]
     rows: Annotated[int, "rows of the data set"]
     entries: Annotated[int, "noised sums that would leave"]
+    kinds: Annotated[tuple[ReviewedEntries, ...], "what they are: every kind, with its count"]
     bytes: Annotated[int, "their size"]
     attributes: Annotated[tuple[ReviewedAttribute, ...], "those that it is computed from, all"]
     missing_values: Annotated[
@@ -203,6 +211,7 @@ class ContributionPreview:
             data_set=found.request.data_set,
             rows=found.n_rows,
             entries=found.n_entries,
+            kinds=describe_entries(study.table.layout),
             bytes=found.n_bytes,
             attributes=describe_attributes(study.table),
             missing_values=describe_missing(study.table.attributes),
@@ -283,7 +292,10 @@ def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
     budget, whole = found.budget, found.federation
     masked = "" if found.aggregate is None else f". {_MASKED}"
     facts = [
-        ("What leaves, once", f"{found.entries:,} noised numbers and no row{masked}"),
+        (
+            "What leaves, once",
+            f"{found.entries:,} noised numbers and no row: {entries_text(found.kinds)}{masked}",
+        ),
         ("From", f"{found.rows:,} rows of data set {found.data_set}"),
         ("To", f"the curator at {found.curator}"),
         ("What comes out", f"{found.components}, for {', '.join(found.owners)}"),
@@ -306,12 +318,14 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
     ]
     names = ("attribute", "what it is", "values that count", "also for")
     answer = "no deadline" if found.deadline is None else f"answer by {found.deadline}"
-    content = "sums of coded columns and of their products"
-    if found.continues:
-        content = (
-            "counts of rows, which continue a published study: synthetic rows are made of both, "
-            "and the costs of both add up for each person"
-        )
+    more = (
+        [
+            "  they continue a published study: synthetic rows are made of both, and the costs of "
+            "both add up for each person"
+        ]
+        if found.continues
+        else []
+    )
     masked = [] if found.aggregate is None else [f"  {_MASKED}"]
     words = {each.name: each.words for each in found.attributes if each.words}
     relation = found.coded_by_rule.relation
@@ -322,7 +336,9 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         f"{answer}",
         "",
         "What leaves this site, once:",
-        f"  {found.entries} noised numbers and no row: {content} ({found.bytes} bytes)",
+        f"  {found.entries:,} noised numbers and no row ({found.bytes:,} bytes):",
+        *(f"    {each.count:,} {each.what}" for each in found.kinds),
+        *more,
         *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
         *masked,
         f"  the number of rows, {found.rows}, exactly",
