@@ -132,7 +132,6 @@ def test_a_budget_that_is_not_exact_is_refused_by_field(
         ("source: {sqlite: {uri: {env: X}}}, table: t", "path is missing"),
         ("source: {postgresql: {path: x.db}}, table: t", "`path` is not a field"),
         ("source: {sqlite: {path: x}}, table: t, format: {}", "format is for path"),
-        ('path: a.csv, format: {decimal: ","}', "decimal and delimiter are both"),
         ("path: a.csv, format: {missing: [-99]}", "which numbers mean missing is the study's"),
         ("path: a.csv, format: {missing: [null]}", 'write words as text, such as "null"'),
         ("path: a.csv, format: {quote: x}", "`quote` is not a field"),
