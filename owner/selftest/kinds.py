@@ -435,6 +435,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "WeightTerms.target": "target",
         "WeightTerms.epsilon": "epsilon",
         "WeightTerms.delta": "law",
+        "WeightTerms.mechanism": "law",
         "WeightTerms.C": "penalty",
         "WeightTerms.intercept_scaling": "one value",
         "WeightTerms.solver_tolerance": "one value",

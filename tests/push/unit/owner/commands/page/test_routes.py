@@ -35,7 +35,7 @@ class _Browser:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         site, study = make_trained_site(folder)
         for module in (consent_pages, preview):
-            monkeypatch.setattr(module, "connect", lambda _: nullcontext())
+            monkeypatch.setattr(module, "connect", lambda _, **__: nullcontext())
             found = (study, StudyState.OPEN)
             monkeypatch.setattr(module, "agreed_study", lambda *_, found=found, **__: found)
         self.policy = site.folder / "policy.yaml"
