@@ -208,12 +208,12 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
 def _standing_before(document: dict[str, Any], ledger: Path) -> LedgerAge:
     """LedgerAge by a mark of 0.1.0, which has the ledger's inode and change time.
 
-    The time is 0 after a crash, which that version took for good; it then tells nothing.
+    The time is 0 after a crash, which that version took for good; it then tells nothing. Nor does
+    a mark without a ledger: it has those of ``site.lock``, which no charge changes.
     """
-    witness = ledger if ledger.exists() else ledger.with_name("site.lock")
-    if not witness.exists():
+    if not ledger.exists():
         return LedgerAge.RESTORED
-    status = witness.stat()
+    status = ledger.stat()
     same = (status.st_ino, _changed_ns(status)) == (document["inode"], document["changed_ns"])
     return LedgerAge.NEWEST if same else LedgerAge.RESTORED
 

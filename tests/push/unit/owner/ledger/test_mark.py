@@ -123,6 +123,24 @@ def test_a_mark_of_0_1_0_is_of_the_ledger_that_was_left(ledger: Path) -> None:
     assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
 
 
+def test_a_mark_of_0_1_0_without_a_ledger_may_be_from_before_its_charges(ledger: Path) -> None:
+    """It has the inode and change time of ``site.lock``, which is there unchanged for ever."""
+    lock = ledger.with_name("site.lock")
+    lock.touch()
+    document = {
+        "version": 1,
+        "length": 0,
+        "head": bytes(32).hex(),
+        "inode": lock.stat().st_ino,
+        "changed_ns": lock.stat().st_ctime_ns,
+        "missing": [],
+        "seen_length": 0,
+        "seen_head": "",
+    }
+    mark_paths(ledger)[0].write_text(json.dumps(document))
+    assert read_mark(ledger) == Mark(0, bytes(32), standing=LedgerAge.RESTORED)
+
+
 def test_without_change_times_a_file_that_was_written_later_is_seen(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
