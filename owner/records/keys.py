@@ -5,7 +5,8 @@ column has, on no other row. A whole number is one key in any type, and as text 
 its point: ``7``, ``7.0``. ``1e3``, ``01`` and ``1.50`` are texts that say more than a number.
 Blanks around a text do not count, Unicode's neither; capital letters do, also in a database that
 compares without them. Words for a missing value are no key. No type is guessed from the values of a
-column: one row could regroup everybody.
+column: one row could regroup everybody. Nor do files of one data set give it types that would make
+two keys of one person, such as moments in seconds and in microseconds: they are refused.
 
 Counts are exact. They are added up whenever as many keys wait as were found, so that a key is
 looked at a few times only, and memory holds each key that occurs once or twice.
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import label_text
 from dppca.common.kernel.schema.decimals import is_short, shortest_decimals, texts_of_decimals
 from dppca.common.kernel.schema.texts import MISSING_WORDS, is_missing
@@ -46,6 +48,7 @@ class KeyCounts:
     """Counts the rows of each key, batch by batch; several threads may add."""
 
     def __init__(self) -> None:
+        self._form, self._type = "", pa.null()
         self._keys, self._counts = pa.array([], pa.large_binary()), np.empty(0, np.int64)
         self._waiting: list[Any] = []
         self._n_waiting = self._n_rows = 0
@@ -57,9 +60,19 @@ class KeyCounts:
         return self._n_rows
 
     def add(self, cells: Any) -> None:
-        """Count the keys in an Arrow array of any type."""
-        texts = key_texts(cells)
+        """Count the keys in an Arrow array of any type.
+
+        Raise `DataError` if arrays before it have a type whose keys have another form.
+        """
+        texts, form = key_texts(cells), _key_form(cells.type)
         with self._lock:
+            if form and self._form and form != self._form:
+                raise DataError(
+                    f"the key's column has the type {self._type} in some files and {cells.type} in "
+                    "others, so that one person could have two keys: write it as one type in all"
+                )
+            if form:
+                self._form, self._type = form, cells.type
             self._waiting.append(texts)
             self._n_waiting += len(texts)
             self._n_rows += len(texts)
@@ -123,6 +136,23 @@ def key_texts(cells: Any) -> Any:
         texts = [None if cell is None else label_text(cell) for cell in cells.to_pylist()]
         cells = pa.array(texts, pa.large_string())
     return _of_texts(cells.cast(pa.large_binary()))
+
+
+def _key_form(kind: Any) -> str:
+    """Which form the keys of a type have; empty if it has none. Equal persons need equal forms."""
+    if isinstance(kind, pa.BaseExtensionType):
+        is_uuid = kind.extension_name == "arrow.uuid"
+        return "arrow.uuid" if is_uuid else _key_form(kind.storage_type)
+    if pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind):
+        return _key_form(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return f"timestamp[{kind.unit}]"  # ticks, of any zone
+    if pa.types.is_fixed_size_binary(kind):
+        return "bytes"  # perhaps of a UUID, which text is not
+    as_text = _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_date(kind)
+    if as_text or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "text"
+    return "" if pa.types.is_null(kind) else str(kind)
 
 
 def _find_none(keys: Any) -> NDArray[np.bool_]:

@@ -80,7 +80,7 @@ def check_finite(value: float) -> float:
 
 
 def _numeral(value: object, *, fault: ErrorType) -> object:
-    if isinstance(value, bool | str) and not is_numeral(value):
+    if isinstance(value, bool | str | bytes) and not is_numeral(value):
         raise PydanticKnownError(fault)
     return value
 

@@ -3,9 +3,11 @@
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -202,6 +204,33 @@ def test_a_number_is_one_person_in_any_type_and_any_part(tmp_path: Path) -> None
         pq.write_table(rows, folder / f"{number}.parquet")
     found = open_table(local_files(folder), SCHEMA).count_keys("person", allowed=2)
     assert (found.most, found.missing) == (6, 1)
+
+
+_DAY = datetime(2020, 1, 1)  # noqa: DTZ001 - a column's type says which zone it has
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [pa.array([_DAY], pa.timestamp(unit)) for unit in ("us", "ms")],
+        [pa.array([_DAY], pa.timestamp("us")), pa.array([_DAY.date()])],
+        [pa.array([5], pa.time32("ms")), pa.array([5000], pa.time64("us"))],
+        [pa.array([True]), pa.array(["True"])],
+        [pa.array([True]).dictionary_encode(), pa.array([1])],
+        [pa.array([bytes(16)], pa.binary(16)), pa.array([str(UUID(int=0))])],
+    ],
+)
+def test_parts_whose_types_make_two_keys_of_one_person_are_refused(
+    tmp_path: Path, columns: list[Any]
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number, column in enumerate([pa.nulls(1), *columns]):
+        rows = pa.table({"person": column, **attributes(1)})
+        pq.write_table(rows, folder / f"{number}.parquet")
+    table = open_table(local_files(folder), SCHEMA)
+    with pytest.raises(DataError, match="one person could have two keys"):
+        table.count_keys("person", allowed=2)
 
 
 @pytest.mark.parametrize("is_attribute", [False, True])
