@@ -63,6 +63,18 @@ class Whole(click.IntRange):
         return int(super().convert(value, param, ctx))
 
 
+class Real(click.FloatRange):
+    """Number of digits, one point and an exponent alone, as `Whole`."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; a message of click if it is none."""
+        if isinstance(value, str) and not is_numeral(value):
+            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return float(super().convert(value, param, ctx))
+
+
 class JsonOption(click.Option):
     """The option ``--json``, with the types of the documents that its command prints."""
 

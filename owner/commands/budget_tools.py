@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.kernel.errors import ChainError, SettingError
-from dppca.common.shell.console import FILE, emit, prints, terminal_width
+from dppca.common.shell.console import FILE, Whole, emit, prints, terminal_width
 from dppca.owner.commands.options import data_set_option
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> int:
 )
 @click.option(
     "--times",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=1,
     show_default=True,
     help="How many times each release is made.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.shell.console import FILE, emit, prints, progress
+from dppca.common.shell.console import FILE, Real, Whole, emit, prints, progress
 from dppca.owner.commands.options import data_set_option, study_argument
 from dppca.owner.models.catalogue import (
     DPPCA_SVM,
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 @click.option(
     "--C",
     "C",
-    type=float,
+    type=Real(),
     help="Weight of the SVM's losses; 0.1 for a model that stays, 0.01 for one whose noise grows "
     "with C.",
 )
 @click.option(
     "--max-rows",
-    type=int,
+    type=Whole(),
     help="For a model that stays at the site: train on this many rows, drawn at random.",
 )
 @data_set_option

@@ -3,6 +3,7 @@
 ``0_5``, a slip for ``0.5``, is 5 to Python; so are other scripts' digits, and 05.
 """
 
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,15 @@ def test_a_study_takes_no_slip_for_a_number(field: str, form: str, slip: str) ->
     assert study_from_yaml(STUDY.format(**PLAIN)).privacy.delta is not None
     with pytest.raises(StudyError, match="line"):
         study_from_yaml(STUDY.format(**{**PLAIN, field: form.format(slip)}))
+
+
+@pytest.mark.parametrize("field", ["rows", "weight", "lower", "delta"])
+@pytest.mark.parametrize("octets", [b"5", b"0_5"])
+def test_a_study_takes_no_bytes_for_a_number(field: str, octets: bytes) -> None:
+    """Pydantic would: ``!!binary MF81`` is ``0_5``."""
+    text = f"!!binary {b64encode(octets).decode()}"
+    with pytest.raises(StudyError, match="line"):
+        study_from_yaml(STUDY.format(**{**PLAIN, field: text}))
 
 
 @pytest.mark.parametrize("slip", SLIPS)
