@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.kernel.durable.files import HAS_MODES, open_new, replacing, sync
-from dppca.common.kernel.errors import ChainError, LedgerError
+from dppca.common.kernel.errors import ChainError, LedgerError, LedgerVersionError
 from dppca.owner.ledger.births import find_birth
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_prefix
@@ -139,6 +139,7 @@ def mark_paths(ledger: Path) -> tuple[Path, ...]:
 def read_mark(ledger: Path) -> Mark | None:
     """Return a ledger's mark, or None if there is none or it is damaged.
 
+    Raise `LedgerVersionError` if a newer version of the software wrote it.
     A reader without the site's lock may see two files of different moments: it looks again.
     """
     for _ in range(_LOOKS):
@@ -180,6 +181,11 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
             changed_ns = _changed_ns(os.fstat(file.fileno()))
             birth = find_birth(file.fileno())
             document: dict[str, Any] = json.loads(file.read())
+        if int(document["version"]) > _VERSION:
+            raise LedgerVersionError(
+                f"{path.name} has version {document['version']}; this software reads versions up "
+                f"to {_VERSION}: run the dppca-owner that wrote it. {LOCKED}"
+            )
         releases = [(c["study"], c["study_digest"], c["release_id"]) for c in document["missing"]]
         mark = Mark(
             length=int(document["length"]),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.kernel.errors import LedgerVersionError
 from dppca.owner.ledger.mark import LedgerAge, Mark, mark_paths, read_mark, write_mark
 
 FIRST, SECOND, THIRD = (Mark(length, bytes([length]) * 32) for length in (1, 2, 3))
@@ -224,3 +225,20 @@ def test_a_mark_of_0_2_0_has_change_times_alone(ledger: Path) -> None:
     document["other_ns"] = mark_paths(ledger)[1].stat().st_ctime_ns
     newest.write_text(json.dumps(document))
     assert read_mark(ledger) == SECOND
+
+
+def test_a_mark_of_a_newer_version_is_refused_in_words_and_more_fields_are_not(
+    ledger: Path,
+) -> None:
+    ledger.touch()
+    _write(ledger, FIRST, SECOND)
+    path = max(mark_paths(ledger), key=lambda each: json.loads(each.read_text())["number"])
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"later": "field"}))
+    found = read_mark(ledger)
+    assert found is not None
+    assert (found.length, found.head) == (SECOND.length, SECOND.head)
+    path.write_text(json.dumps({"version": 3}))
+    for use in (lambda: read_mark(ledger), lambda: write_mark(ledger, THIRD)):
+        with pytest.raises(LedgerVersionError, match=r"mark2? has version 3; .* wrote it"):
+            use()
