@@ -39,8 +39,9 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.study import Study
 from dppca.common.verification.model_archives import open_archive
-from dppca.owner.ledger.database import Ledger, open_ledger
+from dppca.owner.ledger.database import Ledger, begin_ledger, open_ledger
 from dppca.owner.ledger.entries import ReleaseRequest
+from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, ReleasePlan, store_release
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
@@ -270,7 +271,10 @@ def audit_form(
 ) -> list[Finding]:
     """Audit all kinds of one form and law."""
     path = folder / f"{form.name}-{law}.sqlite"
-    with open_ledger(path, lock=path.with_suffix(".lock")) as ledger:
+    lock = path.with_suffix(".lock")
+    begin_ledger(path, lock=lock)
+    with open_ledger(path, lock=lock) as ledger:
+        ledger.compare(CuratorView())
         auditor, drawn = _Auditor(ledger, parties, power), list[tuple[Kind, DrawnKind]]()
         for kind in (each for each in kinds(form) if each.law == law):
             drawn.append((kind, auditor.draw(kind)))

@@ -25,8 +25,9 @@ from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.database import begin_ledger, open_ledger
 from dppca.owner.ledger.file import read_history
+from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.release.opening import Opener, make_answer, open_once
 from dppca.owner.selftest.draws import Audit, audits
 from dppca.owner.selftest.endpoint import study_for_crashes
@@ -82,7 +83,9 @@ def attack_opener(folder: Path) -> Finding:
     terms, name = federation.terms, federation.terms.openers[0]
     site, secret = Site(folder, name, "127.0.0.1:1"), federation.secrets[name]
     opener = Opener(site, study_for_crashes("masked"), terms, federation.keys[name], secret.key_id)
+    begin_ledger(site.ledger, lock=site.lock)
     with open_ledger(site.ledger, lock=site.lock) as ledger:
+        ledger.compare(CuratorView())
         ledger.offer(opener.study.name, secret.key_id, now=utc_now())
     create_opener_key(site.openers, secret)
     uploads = [federation.upload(owner, _FEW) for owner in _OWNERS]
