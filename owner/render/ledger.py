@@ -290,7 +290,9 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
             "This ledger was lost, restored from a copy, or moved. No curator knows the models "
             "that were released: if this ledger lacks one, lower the population's epsilon in "
             "policy.yaml by what its receipt says, before you go on. Opener keys that have not "
-            "voted or opened by this ledger are destroyed: they may have, after the copy was made."
+            "voted or opened by this ledger are destroyed: they may have, after the copy was made. "
+            "Destroy other copies of this folder, the original too: one would forget what this one "
+            "charges from now on."
         )
     return "\n".join(lines)
 
