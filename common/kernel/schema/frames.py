@@ -174,9 +174,13 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     >>> decode([[0.25, 0.5], [-0.5, -0.1]], schema).to_pydict()
     {'age': [75.0, 0.0], 'smokes': ['yes', 'no']}
     """
-    if np.ma.is_masked(rows):
+    held: Any = () if hasattr(rows, "__array__") or np.isscalar(rows) else rows
+    if np.ma.is_masked(rows) or any(map(np.ma.is_masked, held)):
         raise SchemaMismatchError("decode takes no masked values")
-    coded = np.asarray(rows, np.float64)
+    try:
+        coded = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):  # a null of pandas, text, rows of other lengths
+        raise SchemaMismatchError("decode takes finite numbers only") from None
     layout = schema.layout
     if coded.ndim != 2 or coded.shape[1] != layout.n_columns:
         raise SchemaMismatchError(

@@ -26,6 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dppca.common.analysis.estimators.base.masks import (
+    require_known,
     require_labels,
     require_plain,
     require_unmasked,
@@ -156,6 +157,9 @@ def _validated(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation")
                 "takes labels too, in a frame that has its columns"
             ) from None
         raise DataError(str(error)) from error
+    except TypeError as error:
+        require_known(X=X, y=y)  # what is no number at all stays scikit-learn's error
+        raise error from None
 
 
 def _require_enough(rows: NDArray[np.float64]) -> None:

@@ -5,6 +5,9 @@ true. Whatever takes arrays asks here first, so that a hidden value is refused a
 (pandas, polars, Arrow) turn their own nulls into NaN when they become arrays.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,7 +26,7 @@ def is_masked(value: object) -> bool:
         return _may_hide(value) and is_masked(np.asanyarray(value))
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(map(is_masked, value.flat))
-    return isinstance(value, list | tuple) and any(
+    return _becomes_array(value) and any(
         is_masked(each) for each in value if not isinstance(each, str | int | float)
     )
 
@@ -48,15 +51,32 @@ def require_plain(**settings: object) -> None:
 def require_labels(name: str, labels: ArrayLike) -> None:
     """Raise `DataError` if a label of an array is none: None, NaN, or a null of pandas."""
     # In a list, NaN beside text would become the text "nan".
-    found = np.asarray(labels, object if isinstance(labels, list | tuple) else None)
+    found = np.asarray(labels, object if _becomes_array(labels) else None)
     if found.dtype == object and any(map(_is_none, found.flat)):
         raise DataError(f"{name} has missing labels (None, NaN or NA): leave these rows out")
+
+
+def require_known(**values: Any) -> None:
+    """Raise `DataError` if a cell of an array is a null, which pandas has beside NaN, by its name.
+
+    For what could not become numbers: scikit-learn then raises a `TypeError` of NumPy's.
+    """
+    for name, value in values.items():
+        if any(map(_is_none, np.asarray(value, object).flat)):
+            raise DataError(f"{name} contains NaN, or another missing value (None, NA, NaT)")
 
 
 def _is_none(label: object) -> bool:
     if label is None or type(label).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
     return isinstance(label, float | np.floating) and label != label
+
+
+def _becomes_array(value: Any) -> bool:
+    """Whether NumPy makes an array of its items: of any sequence, such as a deque."""
+    if isinstance(value, str | bytes | Mapping) or hasattr(value, "__array__"):
+        return False
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
 def _may_hide(value: object) -> bool:

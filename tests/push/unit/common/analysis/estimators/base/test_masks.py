@@ -1,5 +1,6 @@
 """Values under a mask are missing, and refused as NaN is, by whatever takes an array."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,6 +33,19 @@ class Lazy:
         return self.of if dtype is None else self.of.astype(dtype)
 
 
+class Sequential:
+    """Has items by number and a length, which is all that NumPy asks of a sequence."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __getitem__(self, place: int) -> Any:
+        return self.of[place]
+
+
 class Masked(np.ndarray):
     """An array with a mask that is not of numpy.ma, as of astropy."""
 
@@ -50,6 +64,8 @@ def forms(values: NDArray[Any]) -> Iterator[Any]:
     yield masked
     yield list(masked)
     yield tuple(masked)
+    yield deque(masked)
+    yield Sequential(masked)
     yield Lazy(masked)
     of_objects = values.astype(object)
     of_objects[(2, *(1,) * (values.ndim - 1))] = np.ma.masked
@@ -67,6 +83,9 @@ def nulls(values: NDArray[Any]) -> Iterator[Any]:
         shown = [[x if x is None or "loat" in dtype else round(x) for x in c] for c in columns]
         frame = pd.DataFrame({str(i): pd.array(c, dtype) for i, c in enumerate(shown)})
         yield frame if values.ndim == 2 else frame["0"]
+    frame = pd.DataFrame({str(i): c for i, c in enumerate(columns)}, dtype=object)
+    frame.iloc[2, -1] = pd.NA
+    yield frame if values.ndim == 2 else frame["0"]
     table = pa.table({str(i): c for i, c in enumerate(columns)})
     yield table if values.ndim == 2 else table["0"]
 
@@ -113,7 +132,8 @@ def test_an_estimator_refuses_a_masked_value_in_rows_and_labels(make: Callable[.
 )
 def test_a_label_that_is_none_is_refused(missing: Any) -> None:
     words = [missing, *("yes" if y else "no" for y in Y[1:])]
-    for labels in (words, np.array(words, dtype=object), pd.Series(words), pd.Categorical(words)):
+    kept = (words, deque(words), Sequential(words), np.array(words, dtype=object))
+    for labels in (*kept, pd.Series(words), pd.Categorical(words)):
         with pytest.raises(DataError, match=r"NaN|missing labels"):
             SVM().fit(X, labels)
     with pytest.raises(DataError, match="missing labels"):
@@ -169,5 +189,10 @@ def test_other_functions_of_arrays_refuse_a_masked_value() -> None:
     with pytest.raises(SettingError, match="estimates is masked"):
         combine(hidden(np.ones(5)), [0.01] * 5, published=(2.0, 0.01), rows=500, study_rows=500)
     schema = make_schema([numeric_of("a", 0, 1), binary_of("b", ["0", "1"])])
-    with pytest.raises(SchemaMismatchError, match="no masked values"):
-        decode(np.ma.array([[0.1, 0.5]], mask=[[True, False]]), schema)
+    coded = np.array([[0.1, 0.5], [0.2, 0.5], [0.3, -0.5]])
+    for rows in list(forms(coded))[:5]:
+        with pytest.raises(SchemaMismatchError, match="no masked values"):
+            decode(rows, schema)
+    for rows in nulls(coded):
+        with pytest.raises(SchemaMismatchError, match="finite numbers only"):
+            decode(rows, schema)
