@@ -1,6 +1,7 @@
 """Check of data against a schema: every fault at once, by attribute and row number.
 
-No value is told, but one that most of those out of bounds have: it may be a code for missing.
+No value is told, but one that most of those out of bounds have, or few that share these: they may
+be codes for missing.
 
 The release path replaces every fault by a public rule, drops nothing and reports nothing.
 `FaultCounts` counts the replacements for `check` and for every page that shows them, so there is
@@ -225,7 +226,7 @@ class FaultCounts:
         if not isinstance(attribute, Numeric):
             return ""
         found = self._out[attribute.name].commonest
-        return "" if found is None else value_text(attribute, found)
+        return " and ".join(value_text(attribute, each) for each in found)
 
 
 def check_table(

@@ -124,7 +124,7 @@ class AttributeReport:
     commonest_out: Annotated[
         str,
         "value that most of those out of bounds have, of 5 rows at least, which may be a code for "
-        "missing; else empty",
+        "missing, or two to four that have a quarter each; else empty",
     ] = ""
     value_labels: Annotated[
         Mapping[str, str],

@@ -1,8 +1,8 @@
-"""The value that most of many values have, in one pass and little memory, merged in any order.
+"""The few values that most of many values have, in one pass and little memory, merged in any order.
 
 At most 64 values are counted, by Misra and Gries: where there are more, each count loses what the
-65th has. A count is too small by a 65th of all at most, so that a value which more than half have
-is never lost. What is found is of raw cells: it is `site-only`, and kept for one display.
+65th has. A count is too small by a 65th of all at most, so that a value which a quarter have is
+never lost. What is found is of raw cells: it is `site-only`, and kept for one display.
 
 Source: J. Misra and D. Gries, Finding repeated elements, Science of Computer Programming 2 (1982)
 143-152; P. Agarwal and others, Mergeable summaries, PODS 2012.
@@ -48,12 +48,14 @@ class Repeats:
         return self._total, sorted(self._counts.items())
 
     @property
-    def commonest(self) -> float | None:
-        """The value that more than half have, and `LEAST` rows or more; None if there is none."""
-        for value, count in self._counts.most_common(1):
-            if count >= LEAST and 2 * count > self._total:
-                return value
-        return None
+    def commonest(self) -> tuple[float, ...]:
+        """The values that a quarter have each, and `LEAST` rows or more; the commonest first.
+
+        Empty if these are not more than half together: two codes may share what one would have.
+        """
+        found = [(-n, v) for v, n in self._counts.items() if n >= LEAST and 4 * n >= self._total]
+        enough = -2 * sum(n for n, _ in found) > self._total
+        return tuple(v for _, v in sorted(found)) if enough else ()
 
 
 def value_text(attribute: Numeric, value: float) -> str:
