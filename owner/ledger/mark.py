@@ -33,10 +33,10 @@ without them is locked, whatever its ledger says.
 Not detected: a disk or machine that was set back as a whole, with its change times (a curator finds
 what it holds and the ledger lacks); an original folder, moved aside or kept by hard links, that is
 used again after its copy was recovered, as nothing in it changed; marks kept by hard links and put
-back beside a ledger into whose file an older one was written. On Windows a file has no change time, and the later of its
-creation and last writing stands in for it: files that a tool overwrote in place, with their old
-times, are not detected either. Change times have the resolution of the file system, mostly 1 to
-10 ms.
+back beside a ledger into whose file an older one was written. On Windows a file has no change time,
+and the later of its creation and last writing stands in for it: files that a tool overwrote in
+place, with their old times, are not detected either. Change times have the resolution of the file
+system, mostly 1 to 10 ms.
 """
 
 import json

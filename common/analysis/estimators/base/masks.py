@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dppca.common.kernel.errors import DataError, SettingError
 
 
-def is_masked(value: object) -> bool:
+def is_masked(value: Any) -> bool:
     """Whether a mask hides any value, in the array or in one that a list or table holds."""
     mask = getattr(value, "mask", None)  # of numpy.ma, and of astropy; a frame has a method
     if isinstance(mask, np.ndarray | np.bool_ | bool):
