@@ -28,13 +28,15 @@ _OFFSET: Final = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
 def on_clock(zone: str, seconds: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return what the clock of a zone, such as ``Europe/Berlin`` or ``+01:00``, shows.
 
-    None if this machine does not know the zone. Both are seconds since 1970, shape (n,), of any
-    year; ``seconds`` are in UTC.
+    None if this machine does not know the zone; ``right/`` ones count leap seconds, which UTC does
+    not. Both are seconds since 1970, shape (n,), of any year; ``seconds`` are in UTC.
     """
     if fixed := _OFFSET.fullmatch(zone):
         minutes = int(fixed[2]) * 60 + int(fixed[3])
         return seconds + (-60 if fixed[1] == "-" else 60) * minutes
     try:
+        if zone.startswith("right/"):
+            return None
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         return None

@@ -5,8 +5,8 @@ true. Whatever takes arrays asks here first, so that a hidden value is refused a
 (pandas, polars, Arrow) turn their own nulls into NaN when they become arrays.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,7 +72,7 @@ def _is_none(label: object) -> bool:
     return isinstance(label, float | np.floating) and label != label
 
 
-def _becomes_array(value: Any) -> bool:
+def _becomes_array(value: Any) -> TypeGuard[Iterable[object]]:
     """Whether NumPy makes an array of its items: of any sequence, such as a deque."""
     if isinstance(value, str | bytes | Mapping) or hasattr(value, "__array__"):
         return False
