@@ -223,7 +223,7 @@ class ContributionRun:
             acknowledgement=kept,
             state=answer.state,
             seconds=self._seconds,
-            coded_by_rule=counted,
+            coded_by_rule=None if counted is None else counted.without_values(),
         )
 
     @contextmanager

@@ -81,7 +81,7 @@ def release_model(
         label=Label(receipt["label"]),
         receipt=receipt,
         already_stored=already_stored,
-        coded_by_rule=counts,
+        coded_by_rule=None if counts is None else counts.without_values(),
         target=receipt["target"],
         method=receipt["method"],
         kernel=resolved.kernel,

@@ -239,6 +239,14 @@ class CheckReport:
         shares = {name: count / self.rows for name, count in counts.items()}
         return {name: share for name, share in shares.items() if share > self.refuse_if_above}
 
+    def without_values(self) -> CheckReport:
+        """Return the counts alone, for what says that something was sent: it is kept and passed on.
+
+        A value that many rows have is for the people who look at the data, in `check` and `review`.
+        """
+        found = {name: replace(each, commonest_out="") for name, each in self.attributes.items()}
+        return replace(self, attributes=found)
+
     def under(self, rule: FaultRule | None) -> CheckReport:
         """Report with a study's rule applied."""
         return replace(self, refuse_if_above=None if rule is None else rule.refuse_if_above)

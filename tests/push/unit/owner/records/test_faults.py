@@ -144,6 +144,9 @@ def test_a_code_for_missing_that_the_study_forgot_is_named_and_asked_about(tmp_p
     for text in (check_text(report), with_counts("", report), with_counts_line("", report, "s")):
         assert line in text
     assert to_document(report)["attributes"]["age"]["commonest_out"] == "999"
+    sent = report.without_values()
+    assert (sent.attributes["age"].commonest_out, alarm_lines(sent)) == ("", [])
+    assert (sent.attributes["age"].by_rule, sent.rows) == (7, 101)
     named = make_schema([{**AGE, "missing_values": {999: "not asked"}}, OWN], max_rows_per_person=1)
     assert not alarm_lines(_report(tmp_path, f"age,work\n{rows}999,state\n", named))
 
