@@ -18,7 +18,7 @@ Whole = int | str
 DECIMALS = 12  # of an epsilon or rho that is computed
 POINTED = ": use a point for decimals and no mark for thousands, such as 1.5 or 1500"
 _NUMERAL = re.compile(r"-?(?=\.?[0-9])(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]{1,9})?")
-_MAX_DIGITS = 30
+_MAX_DIGITS, _MOST_PLACES = 30, 1000
 _LEAST_TEXT = 1 << 53
 _MOST_DECIMALS = 6  # that people are shown
 
@@ -34,14 +34,18 @@ def is_numeral(value: object) -> TypeGuard[str]:
 def parse_decimal(value: object) -> Decimal:
     """The exact decimal that text or a number states; 0.1 is 1/10, through its text.
 
-    Raise `ValueError` if it is no finite number. True and false are none.
+    Raise `ValueError` if it is no finite number, or far larger or smaller than any amount. True and
+    false are none.
     """
     # Its own text: that of NumPy's scalars may be made shorter.
     text = repr(float(value)) if isinstance(value, float) else value
     text = str(text) if isinstance(text, Real | Decimal) else text
     if not is_numeral(text):
         raise ValueError('must be a decimal, such as "1.0"' + _cure(value))
-    return Decimal(text)
+    number = Decimal(text)
+    if abs(number.adjusted()) > _MOST_PLACES:  # in full it would fill the memory
+        raise ValueError(f"has more than {_MOST_PLACES} places, as no amount has")
+    return number
 
 
 def parse_positive(value: object) -> Decimal:

@@ -161,3 +161,11 @@ def test_rounding_is_on_the_safe_side(amount: Decimal) -> None:
 )
 def test_decimals_are_written_in_full(number: str, text: str) -> None:
     assert decimal_text(Decimal(number)) == text
+
+
+@pytest.mark.parametrize("text", ["1e-999999999", "1e999999999", "0e-999999999", "1e1001"])
+def test_an_amount_that_would_fill_the_memory_in_full_is_none(text: str) -> None:
+    for value in (text, Decimal(text)):
+        with pytest.raises(ValueError, match="more than 1000 places"):
+            parse_decimal(value)
+    assert parse_decimal("1e-1000") > 0
