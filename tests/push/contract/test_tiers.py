@@ -30,6 +30,7 @@ OTHERS = {
     "common/papers/test_inputs.py": "the same refusals, for every estimator",
     "common/papers/test_sklearn.py": "scikit-learn's own checks, for every estimator",
     "common/kernel/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
+    "owner/selftest/test_new_ledgers.py": "ledgers that the self-test begins, in several modules",
 }
 """Tests of no single module, and what they test instead."""
 TOUCHES_ALL = {"pyproject.toml", "requirements/dev.lock", "requirements/tests", "tests/conftest.py"}
