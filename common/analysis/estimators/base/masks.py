@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
 from dppca.common.kernel.errors import DataError, SettingError
 
@@ -73,8 +74,11 @@ def _is_none(label: object) -> bool:
 
 
 def _becomes_array(value: Any) -> TypeGuard[Iterable[object]]:
-    """Whether NumPy makes an array of its items: of any sequence, such as a deque."""
-    if isinstance(value, str | bytes | Mapping) or hasattr(value, "__array__"):
+    """Whether NumPy makes an array of its items: of any sequence, such as a deque.
+
+    Not a sparse matrix, which has no mask: NumPy takes it whole, and estimators refuse it in words.
+    """
+    if isinstance(value, str | bytes | Mapping) or hasattr(value, "__array__") or issparse(value):
         return False
     return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 

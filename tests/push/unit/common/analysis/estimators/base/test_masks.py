@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dppca.common.analysis.estimators.base.masks import is_masked
 from dppca.common.analysis.rows.replicates import combine
@@ -196,3 +197,9 @@ def test_other_functions_of_arrays_refuse_a_masked_value() -> None:
     for rows in nulls(coded):
         with pytest.raises(SchemaMismatchError, match="finite numbers only"):
             decode(rows, schema)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "dok", "lil"])
+def test_a_sparse_matrix_is_not_looked_through(form: str) -> None:
+    """It has no mask, and some forms cannot be walked; estimators refuse it afterwards."""
+    assert not is_masked(csr_array(np.eye(3)).asformat(form))
