@@ -31,7 +31,9 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
 _TYPES: Final = {"int8": "i1", "int16": "<i2", "int32": "<i4", "float": "<f4", "double": "<f8"}
 _BYTES: Final = "ISO-8859-1"
 _MEMORY: Final = 4 << 30
-_VALUES, _MOST_ROWS, _COUNTED = 1 << 19, 1 << 17, 1 << 18  # at once: more would save skipping
+_VALUES, _MOST_ROWS = 1 << 19, 1 << 17  # sent at once
+_HELD, _COUNTED = 1 << 22, 1 << 20  # values read, and rows counted, at once: some 200 and 40 MB
+_TEXT: Final = 32  # bytes of a text that take as much memory as another number
 _MOST_LABELS: Final = 1000
 _HEAD: Final = 1 << 20
 _CARD: Final = 80  # bytes of a record of .xpt
@@ -143,25 +145,44 @@ def cells(
     (int64, else empty); 1 for a missing value, 2 for one that is declared missing, else 0 (uint8).
     """
     step = max(1, min(_MOST_ROWS, _VALUES // len(names)))
-    n_read = 0
+    n_read, most = 0, step
     while n_read < n_rows:
-        found, about = _read(kind, file, usecols=names, row_offset=n_read, row_limit=step)
+        found, about = _read(kind, file, usecols=names, row_offset=n_read, row_limit=most)
         columns = [found.pop(name) for name in names]
-        if not columns[0]:
+        n_new = len(columns[0])
+        if not n_new:
             return
-        n_read += len(columns[0])
-        arrays: list[np.ndarray] = []
-        for name in names:
-            ranges = about.missing_ranges.get(name, ())
-            kept = about.readstat_variable_types[name]
-            if kind == "dta" and not about.variable_storage_width[name]:  # strL
-                arrays += _long_texts(columns.pop(0))
-            elif kept == "string":
-                arrays += _texts(columns.pop(0), ranges, encoding)
-            else:
-                tagged = name in about.missing_user_values  # such as a, of Stata and SAS
-                arrays += _numbers(columns.pop(0), ranges, _TYPES[kept], tagged=tagged)
-        yield arrays
+        n_read += n_new
+        # Each reading skips all rows before it: as many are read next, so that few are skipped.
+        most = max(step, min(n_read, _rows_held(names, about)))
+        for begin in range(0, n_new, step):
+            piece = [column[begin : begin + step] for column in columns]
+            yield _arrays(kind, piece, names, about, encoding)
+
+
+def _rows_held(names: Sequence[str], about: Any) -> int:
+    """Number of rows that may be in memory at once, by the width of their texts."""
+    kinds, widths = about.readstat_variable_types, about.variable_storage_width
+    texts = (1 + (widths[name] or _LONG) // _TEXT for name in names if kinds[name] == "string")
+    numbers = sum(kinds[name] != "string" for name in names)
+    return int(_HELD // (numbers + sum(texts)))
+
+
+def _arrays(
+    kind: str, columns: list[list[Any]], names: Sequence[str], about: Any, encoding: str
+) -> list[np.ndarray]:
+    arrays: list[np.ndarray] = []
+    for name, column in zip(names, columns, strict=True):
+        ranges = about.missing_ranges.get(name, ())
+        kept = about.readstat_variable_types[name]
+        if kind == "dta" and not about.variable_storage_width[name]:  # strL
+            arrays += _long_texts(column)
+        elif kept == "string":
+            arrays += _texts(column, ranges, encoding)
+        else:
+            tagged = name in about.missing_user_values  # such as a, of Stata and SAS
+            arrays += _numbers(column, ranges, _TYPES[kept], tagged=tagged)
+    return arrays
 
 
 def _numbers(

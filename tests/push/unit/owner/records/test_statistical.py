@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyreadstat
@@ -20,7 +21,7 @@ from dppca.owner.records import statistical, statistical_worker
 from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.sources import Wanted
-from dppca.owner.records.statistical_worker import DamagedError, describe
+from dppca.owner.records.statistical_worker import DamagedError, cells, describe
 from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import check_text
 
@@ -415,3 +416,30 @@ def test_without_the_package_a_message_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
     with pytest.raises(Exception, match=r"rows\.sav needs pyreadstat: pip install pyreadstat"):
         local_files(survey).open()
+
+
+@pytest.mark.parametrize("n_rows", [1, 40, 41, 999, 4000])
+def test_a_long_file_is_read_in_pieces_and_few_of_its_rows_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
+) -> None:
+    path, asked = tmp_path / "rows.sav", list[tuple[int, int]]()
+    numbers = np.arange(n_rows, dtype=np.float64)
+    frame = pd.DataFrame({"x": numbers, "word": [f"w{i}" for i in range(n_rows)]})
+    pyreadstat.write_sav(frame, path, compress=True)
+    read = statistical_worker._read
+
+    def counting(kind: str, file: Any, **options: Any) -> Any:
+        asked.append((options["row_offset"], options["row_limit"]))
+        return read(kind, file, **options)
+
+    monkeypatch.setattr(statistical_worker, "_read", counting)
+    monkeypatch.setattr(statistical_worker, "_VALUES", 80)
+    monkeypatch.setattr(statistical_worker, "_HELD", 100_000)
+    pieces = list(cells("sav", str(path), ["x", "word"], "utf-8", n_rows))
+    assert [len(piece[0]) for piece in pieces[:-1]] == [40] * (len(pieces) - 1)
+    assert np.concatenate([piece[0] for piece in pieces]).tolist() == numbers.tolist()
+    texts = b"".join(bytes(piece[3]) for piece in pieces).decode()
+    assert texts == "".join(frame["word"])
+    assert sum(offset for offset, _ in asked) < 2 * n_rows, "each is skipped twice at most, about"
+    held = statistical_worker._HELD // 2
+    assert max(limit for _, limit in asked) <= held
