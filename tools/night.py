@@ -359,11 +359,12 @@ class Night:
 
     def __init__(self, parts: Mapping[str, str]) -> None:
         self.parts = parts
-        digests = Digests(ROOT, _read_contents(), lambda path: touched_suites([path]))
+        self._contents = _read_contents()
+        digests = Digests(ROOT, self._contents, lambda path: touched_suites([path]))
         self._digests = {part: digests.digest(part, suite) for part, suite in parts.items()}
         self._owns = {part: digests.own(part, SUITES[suite].own) for part, suite in parts.items()}
         self.record = _read_record().only(parts)
-        self._prepared = set[str]()
+        self._prepared = dict[str, bool]()
         self._missing = dict[str, str | None]()
         self._take_kept()
 
@@ -447,14 +448,13 @@ class Night:
         return self._missing[name]
 
     def _prepare(self, name: str) -> bool:
-        if name in self._prepared or not SUITES[name].prepare:
-            return True
-        begun = time.monotonic()
-        done = _loud("make", SUITES[name].prepare)
-        self._prepared.add(name)
-        prepared = {**self.record.prepared, name: round(time.monotonic() - begun, 1)}
-        self.record = replace(self.record, prepared=prepared)
-        return done
+        """Prepare a suite, once; return False if that failed."""
+        if name not in self._prepared and SUITES[name].prepare:
+            begun = time.monotonic()
+            self._prepared[name] = _loud("make", SUITES[name].prepare)
+            prepared = {**self.record.prepared, name: round(time.monotonic() - begun, 1)}
+            self.record = replace(self.record, prepared=prepared)
+        return self._prepared.get(name, True)
 
     def _run(self, name: str, parts: Sequence[str]) -> list[str]:
         """Run parts of one suite, write their rows, and return those that failed."""
@@ -462,14 +462,14 @@ class Night:
             return []
         _say(f"{name}: {len(parts)} parts ({SUITES[name].shows})")
         outcomes = _run_parts(SUITES[name], parts) if self._prepare(name) else {}
-        contents = Digests(ROOT, _read_contents(), lambda path: touched_suites([path]))
+        changed = self._find_changed()
         rows, failed = dict[str, LastRun](), list[str]()
         for part in parts:
             outcome = outcomes.get(part, _Outcome(failed=True))
             row = self._row_of(part, outcome)
             if outcome.failed:
                 failed.append(part)
-            elif contents.digest(part, name) != self._digests[part]:
+            elif part in changed:
                 _say(f"{part}: not written down, because its files were changed meanwhile")
                 continue
             rows[part] = row
@@ -477,6 +477,15 @@ class Night:
         self.record = self.record.with_rows(rows)
         self._write()
         return failed
+
+    def _find_changed(self) -> set[str]:
+        """Parts whose files are not those that this run began with."""
+        contents = _read_contents()
+        if contents == self._contents:
+            return set()
+        digests = Digests(ROOT, contents, lambda path: touched_suites([path]))
+        parts = self.parts.items()
+        return {p for p, suite in parts if digests.digest(p, suite) != self._digests[p]}
 
     def _row_of(self, part: str, outcome: "_Outcome") -> LastRun:
         before = row_of(self.record, part)
@@ -574,11 +583,13 @@ def page_of(record: Record, parts: Mapping[str, str]) -> str:
         rows = [row_of(record, part) for part in parts if parts[part] == name]
         dates = sorted(row.date for row in rows if row.date)
         cells = (
-            *(f"`{name}`", suite.shows, f"{len(rows)}"),
-            *(f"{sum(bool(row.digest) for row in rows)}",),
-            *(f"{sum(row.due_since is not None for row in rows)}",),
-            *(f"{sum(row.tests for row in rows):,}",),
-            *(f"{sum(row.seconds for row in rows if row.date) / 60:.1f}",),
+            f"`{name}`",
+            suite.shows,
+            f"{len(rows)}",
+            f"{sum(bool(row.digest) for row in rows)}",
+            f"{sum(row.due_since is not None for row in rows)}",
+            f"{sum(row.tests for row in rows):,}",
+            f"{sum(row.seconds for row in rows if row.date) / 60:.1f}",
             dates[0] if dates else "never",
         )
         lines.append(f"| {' | '.join(cells)} |\n")
@@ -586,10 +597,13 @@ def page_of(record: Record, parts: Mapping[str, str]) -> str:
 
 
 def _read_contents() -> dict[str, str]:
-    """Digest of each file that git tracks or would, by path; a link's is of where it leads."""
+    """Digest of each file that git tracks or would, by path; a link's is of where it leads.
+
+    The record and its page are left out: a run writes them.
+    """
     listed = _quiet("git", "ls-files", "-z", "-c", "-o", "--exclude-standard").stdout
     contents = dict[str, str]()
-    for name in listed.split("\0")[:-1]:
+    for name in set(listed.split("\0")[:-1]) - {RECORD, PAGE}:
         path = ROOT / name
         if path.is_symlink():
             contents[name] = sha256(os.fsencode(path.readlink())).hexdigest()

@@ -58,8 +58,7 @@ class Whole(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number; a message of click if it is none."""
-        if isinstance(value, str) and not is_numeral(value):
-            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        _require_numeral(self, value, param, ctx)
         return int(super().convert(value, param, ctx))
 
 
@@ -70,9 +69,18 @@ class Real(click.FloatRange):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number; a message of click if it is none."""
-        if isinstance(value, str) and not is_numeral(value):
-            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        _require_numeral(self, value, param, ctx)
         return float(super().convert(value, param, ctx))
+
+
+def _require_numeral(
+    kind: click.IntRange | click.FloatRange,
+    value: Any,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> None:
+    if isinstance(value, str) and not is_numeral(value):
+        kind.fail(f"{value!r} is not a valid {kind.name}.", param, ctx)
 
 
 class JsonOption(click.Option):

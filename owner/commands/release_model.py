@@ -3,8 +3,8 @@
 The order is the same as in `contribute`: reading of rows, review, consent and all steps that can
 fail come before the release path of `dppca.owner.ledger.path`. The rows are read once, and what is
 read is counted and asked about; rows that others write to are read and counted again after a
-question. A model that is stored already is
-written again unchanged; that needs neither rows nor consent.
+question. A model that is stored already is written again unchanged; that needs neither rows nor
+consent.
 """
 
 import json

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import label_text
+from dppca.common.kernel.schema.columns import is_text
 from dppca.common.kernel.schema.decimals import is_short, shortest_decimals, texts_of_decimals
 from dppca.common.kernel.schema.texts import MISSING_WORDS, is_missing
 
@@ -132,7 +133,7 @@ def key_texts(cells: Any) -> Any:
         return _texts_of_floats(cells)
     if pa.types.is_decimal(kind):
         return _of_texts(pc.replace_substring_regex(texts_of_decimals(cells), *_FRACTION))
-    if not _is_text(kind):
+    if not is_text(kind):
         texts = [None if cell is None else label_text(cell) for cell in cells.to_pylist()]
         cells = pa.array(texts, pa.large_string())
     return _of_texts(cells.cast(pa.large_binary()))
@@ -149,7 +150,7 @@ def _key_form(kind: Any) -> str:
         return f"timestamp[{kind.unit}]"  # ticks, of any zone
     if pa.types.is_fixed_size_binary(kind):
         return "bytes"  # perhaps of a UUID, which text is not
-    as_text = _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_date(kind)
+    as_text = is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_date(kind)
     if as_text or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return "text"
     return "" if pa.types.is_null(kind) else str(kind)
@@ -200,15 +201,3 @@ def _by_value(cells: Any, text: Callable[[Any], str]) -> Any:
     listed = encoded.dictionary.to_pylist()
     made = [text(cell).encode("utf-8", "surrogateescape") for cell in listed]
     return pc.fill_null(pa.array(made, pa.large_binary()).take(encoded.indices), b"")
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )

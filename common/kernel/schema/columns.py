@@ -83,7 +83,7 @@ class KnownLists:
         if latest is not None and listed.equals(latest[0]):
             return latest[1]
         values = _list_values(attribute, listed)
-        if len(listed) <= _SHORT_LIST and _is_text(listed.type):
+        if len(listed) <= _SHORT_LIST and is_text(listed.type):
             self._latest[attribute.name] = listed, values
         return values
 
@@ -121,7 +121,7 @@ def parse_column(
         return _run_ends(attribute, cells)
     if pa.types.is_dictionary(kind):
         return (known or KnownLists()).values(attribute, cells.dictionary).take(_places(cells))
-    if _is_text(kind):
+    if is_text(kind):
         # Without a check for UTF-8: a cell must not be able to raise.
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
     labels, coded = list_labels(attribute), bool(codes_of(attribute))
@@ -145,7 +145,7 @@ def cell_texts(cells: pa.Array) -> list[str]:
     """Return cells of any type as text for people; empty for null."""
     if isinstance(cells.type, pa.BaseExtensionType):
         return cell_texts(cells.storage)
-    if _is_text(cells.type):
+    if is_text(cells.type):
         cells = cells.cast(pa.large_binary())
     return [
         value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
@@ -166,7 +166,7 @@ def plain_cells(cells: pa.Array) -> pa.Array:
         return plain_cells(values).take(pa.array(runs))
     if pa.types.is_dictionary(kind):
         return plain_cells(cells.dictionary).take(cells.indices)
-    if _is_text(kind):
+    if is_text(kind):
         return cells.cast(pa.large_binary())
     return cells if pa.types.is_timestamp(kind) else pa.nulls(len(cells))
 
@@ -179,7 +179,7 @@ def of_extension(name: str, storage: pa.Array) -> pa.Array:
     """
     if name == "arrow.bool8":
         return storage.cast(pa.bool_())
-    if _is_text(storage.type):
+    if is_text(storage.type):
         return storage
     offsets = pa.array(np.zeros(len(storage) + 1, np.int32))
     return pa.ListArray.from_arrays(offsets, pa.nulls(0), mask=storage.is_null())
@@ -231,7 +231,7 @@ def _runs(cells: pa.RunEndEncodedArray) -> tuple[pa.Array, NDArray[np.intp]]:
 
 def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float64]:
     kind = cells.type
-    if _is_text(kind):
+    if is_text(kind):
         return _numbers_of_text(cells)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         values: NDArray[np.float64] = (
@@ -277,7 +277,7 @@ def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
 
 def _days(cells: pa.Array) -> NDArray[np.float64]:
     kind = cells.type
-    if _is_text(kind):
+    if is_text(kind):
         days: NDArray[np.float64] = _by_value(cells, day_of_text, np.float64)
         return days
     if pa.types.is_date32(kind):
@@ -323,7 +323,7 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
         cells = cells.cast(pa.large_string())
     elif pa.types.is_decimal(cells.type):
         cells = texts_of_decimals(cells)
-    if not _is_text(cells.type):
+    if not is_text(cells.type):
         if _has_canonical_text(cells.type):
             return _by_value(cells, code, np.int32)
         return np.where(find_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
@@ -364,7 +364,7 @@ def _by_value(
 ) -> NDArray[Any]:
     """Convert each distinct value once."""
     kind = cells.type
-    if _is_text(kind):
+    if is_text(kind):
         cells = cells.view(pa.large_binary())
     elif is_short(kind):
         cells = pa.array(shortest_decimals(cells), from_pandas=True)
@@ -378,7 +378,8 @@ def _by_value(
     return taken
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return True for the types of text, and of bytes, which are taken for text."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)

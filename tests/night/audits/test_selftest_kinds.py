@@ -335,16 +335,21 @@ def test_sums_that_only_a_file_s_rows_have_twice_are_found(
     }
 
 
-@pytest.mark.parametrize("least", [100, 1 << 18])
-def test_large_reads_that_return_zeros_are_found(
-    least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _return_zeros(monkeypatch: pytest.MonkeyPatch, *, above: int) -> None:
+    """Let the system's entropy give zeros to reads of more than so many bytes."""
     whole = OperatingSystemEntropy.bytes
     monkeypatch.setattr(
         OperatingSystemEntropy,
         "bytes",
-        lambda source, count: bytes(count) if count > least else whole(source, count),
+        lambda source, count: bytes(count) if count > above else whole(source, count),
     )
+
+
+@pytest.mark.parametrize("least", [100, 1 << 18])
+def test_large_reads_that_return_zeros_are_found(
+    least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _return_zeros(monkeypatch, above=least)
     assert not audit_reads().passed
 
 
@@ -352,12 +357,7 @@ def test_reads_that_return_zeros_in_one_kind_of_study_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reads of some thousand bytes, which only wide contributions make."""
-    whole = OperatingSystemEntropy.bytes
-    monkeypatch.setattr(
-        OperatingSystemEntropy,
-        "bytes",
-        lambda source, count: bytes(count) if count > 2_000 else whole(source, count),
-    )
+    _return_zeros(monkeypatch, above=2_000)
     faults = _noise(ReleaseForm.CONTRIBUTION, "laplace", tmp_path, "trees", monkeypatch)
     assert any("wide" in fault for fault in faults)
 
