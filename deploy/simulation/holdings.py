@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.faults import LineFault
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import TEXT_SUFFIXES, USUAL, TextFormat
 from dppca.owner.render.faults import alarm_lines, malformed_lines

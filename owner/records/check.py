@@ -41,7 +41,6 @@ from dppca.common.shell.repeated_rows import find_repeating
 from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,
-    FaultCount,
     FaultKind,
     KeyReport,
     TargetReport,
@@ -51,6 +50,7 @@ from dppca.owner.records.faults import (
 from dppca.owner.records.keys import KeyCounts
 from dppca.owner.records.remarks import Remarks
 from dppca.owner.records.repeats import Repeats, value_text
+from dppca.owner.records.source_facts import FaultCount, Labels, SourceFacts
 from dppca.owner.records.table import Table, rows_at_once
 
 Masks = Mapping[str, Mapping[FaultKind, NDArray[np.bool_]]]
@@ -176,7 +176,7 @@ class FaultCounts:
         Raise `DataError` if the table's keys were not counted of as many rows as were added.
         """
         target, parts = self._target, () if table is None else table.source.parts
-        malformed = {} if table is None else table.source.malformed
+        facts = SourceFacts() if table is None else table.source.facts
         return CheckReport(
             rows=self._n_rows,
             limit=self._limit,
@@ -188,15 +188,13 @@ class FaultCounts:
                     self._found[a.name],
                     **self._remarks[a.name].report(),
                     commonest_out=self._commonest_out(a),
-                    value_labels={}
-                    if table is None
-                    else _value_labels(a, table.source.value_labels),
+                    value_labels=_value_labels(a, facts.value_labels),
                 )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
             },
             malformed_rows={
-                k: FaultCount(f.count, f.rows[: self._limit]) for k, f in malformed.items()
+                k: FaultCount(f.count, f.rows[: self._limit]) for k, f in facts.malformed.items()
             },
             extra_columns=() if table is None else table.extra_columns,
             target=None
@@ -205,8 +203,7 @@ class FaultCounts:
             files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
             key=None if table is None else self._people(table),
             repeating=() if table is None or table.key else find_repeating(table.source.names),
-            relation="" if table is None else table.source.relation,
-            weight="" if table is None else table.source.weight,
+            **facts.shown(),
         )
 
     def _people(self, table: Table) -> KeyReport | None:
@@ -317,9 +314,7 @@ def _labelled(schema: Schema, target: str) -> Binary | Categorical:
     return attribute
 
 
-def _value_labels(
-    attribute: Attribute, found: Mapping[str, Mapping[str, str]]
-) -> Mapping[str, str]:
+def _value_labels(attribute: Attribute, found: Labels) -> Mapping[str, str]:
     """Labels of the schema that a file gives to its codes, which are what is read."""
     labels, codes = list_labels(attribute) or (), found.get(attribute.name.strip(), {})
     return {label: code for label, code in codes.items() if label in labels and code not in labels}

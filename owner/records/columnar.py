@@ -19,6 +19,7 @@ from dppca.common.kernel.attestation.file_headers import is_encrypted, measure_d
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import of_field
 from dppca.owner.records.old_calendar import find_old, of_old_calendar
+from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import RowGroup, Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.table_columns import find_columns
@@ -141,7 +142,7 @@ def open_parquet(stored: StoredFile) -> ParquetRows:
             fields=tuple(own for _, own in columns),
             n_rows=sum(group.n_rows for group in groups),
             groups=groups,
-            unknown=frozenset(name for name, own in columns if own in unknown),
+            facts=SourceFacts(unknown=frozenset(name for name, own in columns if own in unknown)),
         )
 
 

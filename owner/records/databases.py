@@ -36,6 +36,7 @@ from dppca.owner.records.queries import (
 )
 from dppca.owner.records.refusals import STATES, translated_errors
 from dppca.owner.records.rights import describe_rights
+from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import Source, Wanted
 
 _BATCH_BYTES: Final = 1 << 20
@@ -106,7 +107,8 @@ class DatabaseLocation(Location):
         """Remarks on the connection and on the role, from the database."""
         with _counting(self, self.read_query()) as found:
             said, warnings = self.ask_about_role(found)
-        of = f", of {found.relation}" if found.relation else ""
+        relation = found.facts.relation
+        of = f", of {relation}" if relation else ""
         text = f"{found.n_rows} rows and {len(found.names)} columns in the database{of}"
         return [
             Remark("; ".join([text, *said])),
@@ -276,7 +278,9 @@ class DatabaseSource(Source):
 
     def latest(self) -> AbstractContextManager[DatabaseSource]:
         """The same rows as they are now, counted and read in one transaction."""
-        return _counting(self.place, DigestedQuery(self.query, self.query_sha256, self.relation))
+        return _counting(
+            self.place, DigestedQuery(self.query, self.query_sha256, self.facts.relation)
+        )
 
 
 def _statement(table: str, query: str) -> DigestedQuery:
@@ -296,7 +300,7 @@ def _counting(place: DatabaseLocation, statement: DigestedQuery) -> Iterator[Dat
             names=tuple(field.name.strip() for field in fields),
             n_rows=sum(batch.column(0)[0].as_py() for batch in counts),
             query_sha256=statement.sha256,
-            relation=statement.table,
+            facts=SourceFacts(relation=statement.table),
             place=place,
             query=query,
             fields=fields,

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from dppca.common.kernel.errors import DataError
-from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
+from dppca.owner.records.source_facts import FaultCount, LineFault, SourceFacts
 from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.text_cells import usual_cells
@@ -90,7 +90,7 @@ def open_csv(file: StoredFile) -> CsvRows:
         file=file,
         names=names,
         n_rows=n_rows,
-        malformed=faults,
+        facts=SourceFacts(malformed=faults),
         is_named_by_a_line=True,
         by_line=frozenset(by_line),
     )

@@ -10,16 +10,16 @@ its code (``missing:``, ``unknown:``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
-from itertools import islice
 from typing import Annotated
 
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Attribute, Categorical, Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.kernel.study import FaultRule
+from dppca.owner.records.source_facts import FaultCount, LineFault, ShownFacts
 
 WARNING = (
     "These counts are site-only: do not send them, and do not choose bounds or categories by them; "
@@ -46,34 +46,6 @@ class FaultKind(StrEnum):
 
 
 _NEAREST = {FaultKind.OUT_OF_BOUNDS: "bound", FaultKind.NOT_WHOLE: "whole number"}
-
-
-class LineFault(StrEnum):
-    """Kind of fault of a line of a CSV file; one kind per line."""
-
-    FIELDS = "fields"
-    """More or fewer fields than the header."""
-    OPEN_QUOTE = "open-quote"
-    """A quote that the line does not close, such as by a line break inside quotes."""
-    TOO_LONG = "too-long"
-    """More bytes than are read of a line."""
-    ENCODING = "encoding"
-    """Bytes that are not UTF-8."""
-
-
-@dataclass(frozen=True, slots=True)
-class FaultCount:
-    """Values or rows of one kind of fault."""
-
-    count: Annotated[int, "how many"] = 0
-    rows: Annotated[
-        tuple[int, ...], "numbers of the first rows; the first row after the header is 1"
-    ] = ()
-
-    def extended(self, rows: Collection[int], limit: int) -> FaultCount:
-        """Count with more rows; at most ``limit`` numbers are kept."""
-        room = max(0, limit - len(self.rows))
-        return FaultCount(self.count + len(rows), (*self.rows, *islice(rows, room)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +148,7 @@ class KeyReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(ShownFacts):
     """Values and rows that coding replaced."""
 
     rows: Annotated[int, "rows that were read"]
@@ -195,12 +167,7 @@ class CheckReport:
     files: Annotated[
         tuple[int, ...], "rows of each file of several, in the order of their names"
     ] = ()
-    relation: Annotated[
-        str, "table of a database that was read, with its schema; empty for a query or files"
-    ] = ""
-    weight: Annotated[
-        str, "variable by which SPSS weights the rows of its file, which count once; else empty"
-    ] = ""
+    _: KW_ONLY
     key: Annotated[KeyReport | None, "rows of one person; null if the policy names no key"] = None
     repeating: Annotated[
         tuple[str, ...],

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow as pa
 from dppca.common.kernel.errors import DataError
 from dppca.common.shell.file_kinds import kind_of
 from dppca.owner.records.delimited import open_csv
-from dppca.owner.records.faults import FaultCount, LineFault
+from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import Rows, Source, Wanted
 from dppca.owner.records.stored_files import Piece, StoredFile, translated_errors
 from dppca.owner.records.table_columns import list_lacking
@@ -91,12 +91,9 @@ class File(Source):
             title=stored.title,
             names=(*(name for name, _ in constants), *rows.names),
             n_rows=rows.n_rows,
-            malformed=rows.malformed,
+            facts=rows.facts,
             is_named_by_a_line=rows.is_named_by_a_line,
             groups=rows.groups,
-            unknown=rows.unknown,
-            value_labels=rows.value_labels,
-            weight=rows.weight,
             in_folders=frozenset(dict(stored.cells)),
             stored=stored,
             reader=reader,
@@ -236,33 +233,14 @@ def join_files(title: str, files: Sequence[File]) -> Source:
     if len(files) == 1:
         return files[0]
     first = files[0].names
-    malformed: dict[LineFault, FaultCount] = {}
-    n_rows = 0
-    for file in files:
-        for kind, count in file.malformed.items():
-            earlier = malformed.get(kind, FaultCount())
-            rows = (*earlier.rows, *(n_rows + row for row in count.rows))
-            malformed[kind] = FaultCount(earlier.count + count.count, rows)
-        n_rows += file.n_rows
+    *starts, n_rows = accumulate((file.n_rows for file in files), initial=0)
     return JoinedFiles(
         title=title,
         names=(*first, *dict.fromkeys(n for f in files for n in f.names if n not in first)),
         n_rows=n_rows,
-        malformed=malformed,
-        unknown=frozenset().union(*(file.unknown for file in files)),
-        value_labels=_all_labels(files),
-        weight=next((file.weight for file in files if file.weight), ""),
+        facts=SourceFacts.joined([file.facts for file in files], starts),
         files=tuple(files),
     )
-
-
-def _all_labels(files: Sequence[File]) -> Mapping[str, Mapping[str, str]]:
-    """Labels of codes of all files, by column."""
-    labels: dict[str, dict[str, str]] = {}
-    for file in files:
-        for name, found in file.value_labels.items():
-            labels.setdefault(name, {}).update(found)
-    return labels
 
 
 def open_piece(piece: Piece, title: str) -> File:

@@ -16,18 +16,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Attribute
+from dppca.owner.records.source_facts import SourceFacts
 
 if TYPE_CHECKING:
-    from dppca.owner.records.faults import FaultCount, LineFault
     from dppca.owner.records.keys import KeyRows
     from dppca.owner.records.stored_files import Piece
-
-Malformed: TypeAlias = "Mapping[LineFault, FaultCount]"
-"""Rows of a text that do not match its header, by kind of fault; one kind per row. Site-only."""
 
 
 class RowGroup(NamedTuple):
@@ -61,28 +58,19 @@ class Rows(ABC):
         Column names in the source's order, outer blanks dropped; they may repeat.
     n_rows
         Number of rows, 0 for a file of a header alone.
-    malformed
-        Rows that do not match the header.
+    facts
+        What else the reader found.
     is_named_by_a_line
         True if the names are a line of a text, which may be a row.
     groups
         Groups that can be read alone; none if all of it is read.
-    unknown
-        Columns of types that pyarrow does not know; they cannot be read.
-    value_labels
-        Labels that the file gives to codes, and their codes, by column; the cells are codes.
-    weight
-        Column by which the file weights its rows, which count once here; empty without one.
     """
 
     names: tuple[str, ...]
     n_rows: int
-    malformed: Malformed = field(default_factory=dict)
+    facts: SourceFacts = field(default_factory=SourceFacts)
     is_named_by_a_line: bool = False
     groups: tuple[RowGroup, ...] = ()
-    unknown: frozenset[str] = frozenset()
-    value_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    weight: str = ""
 
     @abstractmethod
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
@@ -105,8 +93,6 @@ class Source(Rows):
     query_sha256
         The ledger's digest of a query, in hexadecimal; empty if there is no query. A query is run
         again: others may write to its rows meanwhile.
-    relation
-        Table that the database found by its name, with its schema; empty for other sources.
     in_steps
         True if rows are moved to make a `frame`: its progress is unknown before its end.
     is_numbered
@@ -123,7 +109,6 @@ class Source(Rows):
 
     title: str
     query_sha256: str = ""
-    relation: str = ""
     in_steps: bool = False
     in_folders: frozenset[str] = frozenset()
     is_live: ClassVar[bool] = False
@@ -171,7 +156,7 @@ class Source(Rows):
 
     def require_known(self, names: Sequence[str]) -> None:
         """Raise `DataError` if pyarrow does not know the type of one of these columns."""
-        unknown = [name for name in names if name.strip() in self.unknown]
+        unknown = [name for name in names if name.strip() in self.facts.unknown]
         if unknown:
             raise DataError(
                 f"{self.title} has columns of a type that pyarrow does not know, such as whole "

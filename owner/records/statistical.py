@@ -10,7 +10,7 @@ too, unless another file was opened meanwhile: only one of a folder waits.
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.shell.packages import require_package
+from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.statistical_days import DayFormat, array_of, day_format
 from dppca.owner.records.stored_files import StoredFile, reading
@@ -113,13 +114,7 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
         file=stored,
         names=tuple(text(_without_number(field, fields)).strip() for field in fields),
         n_rows=found["n_rows"],
-        value_labels=MappingProxyType(
-            {
-                text(field).strip(): {text(label): text(code) for code, label in pairs}
-                for field, pairs in found["labels"].items()
-            }
-        ),
-        weight=text(found["weight"]),
+        facts=SourceFacts(**{name: _told(fact, text) for name, fact in found["facts"].items()}),
         kind=kind,
         fields=fields,
         encoding=encoding,
@@ -133,20 +128,36 @@ def _checked(found: Any) -> dict[str, Any]:
 
     Damaged bytes can make a name, or a label, that is none.
     """
-    kinds = {"names": list, "n_rows": int, "encoding": str, "formats": dict, "labels": dict}
+    kinds = {"names": list, "n_rows": int, "encoding": str, "formats": dict, "facts": dict}
     if not isinstance(found, dict) or not all(
-        isinstance(found.get(key), kind) for key, kind in {**kinds, "weight": str}.items()
+        isinstance(found.get(key), kind) for key, kind in kinds.items()
     ):
         raise pa.ArrowInvalid("no description")
-    pairs = [pair for each in found["labels"].values() for pair in each]
-    texts = [
-        *found["names"],
-        *found["formats"].values(),
-        *(word for each in pairs for word in each),
-    ]
+    texts = [*found["names"], *_leaves([found["formats"], found["facts"]])]
     if not all(isinstance(each, str) for each in texts) or {*found["names"]} - {*found["formats"]}:
         raise pa.ArrowInvalid("a name or a label is none")
     return found
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield what JSON holds in its lists and objects."""
+    if isinstance(value, (dict, list)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _told(fact: Any, text: Callable[[str], str]) -> Any:
+    """Return a fact that the worker tells: a text, or codes by column and label."""
+    if isinstance(fact, str):
+        return text(fact)
+    return MappingProxyType(
+        {
+            text(field).strip(): {text(label): text(code) for label, code in codes.items()}
+            for field, codes in fact.items()
+        }
+    )
 
 
 def _array(values: Any, ends: Any, state: Any, form: DayFormat | None) -> pa.Array:

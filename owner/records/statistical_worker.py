@@ -89,7 +89,7 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
     """Describe a file of a kind; raise `DamagedError`, or an error of pyreadstat.
 
     Names and texts hold a character for each byte of the file; ``encoding`` is empty if the file
-    names none.
+    names none, and ``facts`` are fields of `dppca.owner.records.source_facts.SourceFacts`.
     """
     head, size = _head(file)
     if kind == "xpt" and size % _CARD:
@@ -98,11 +98,11 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
     _, plain = _read(kind, file, metadataonly=True, encoding=None)
     names = list(raw.column_names)
     labels = {
-        name: [[_code(code), text] for code, text in list(found.items())[:_MOST_LABELS]]
+        name: {text: _code(code) for code, text in list(found.items())[:_MOST_LABELS]}
         for name, found in raw.variable_value_labels.items()
     }
     n_rows = plain.number_rows
-    words = [*names, *(text for pairs in labels.values() for _, text in pairs)]
+    words = [*names, *(text for codes in labels.values() for text in codes)]
     if not all(isinstance(word, str) for word in words):
         raise DamagedError
     if not names:
@@ -116,8 +116,10 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
         "n_rows": n_rows,
         "encoding": _encoding(kind, head, plain.file_encoding),
         "formats": {k: v or "" for k, v in raw.original_variable_types.items()},
-        "labels": labels,
-        "weight": _weight(head, raw.variable_storage_width) if kind == "sav" else "",
+        "facts": {
+            "value_labels": labels,
+            "weight": _weight(head, raw.variable_storage_width) if kind == "sav" else "",
+        },
     }
 
 

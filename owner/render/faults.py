@@ -13,14 +13,13 @@ from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,
     CheckReport,
-    FaultCount,
     FaultKind,
     KeyReport,
-    LineFault,
     TargetReport,
     describe_coding,
 )
 from dppca.owner.records.lines import LINE_BYTES
+from dppca.owner.records.source_facts import FaultCount, LineFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +233,7 @@ def _above_lines(report: CheckReport) -> list[str]:
 def check_text(report: CheckReport) -> str:
     """Return every fault, by attribute."""
     lines = [*alarm_lines(report), f"{report.rows} rows"]
-    if report.relation:
-        lines.append(f"  of the table {report.relation}")
-    if report.weight:
-        lines.append(
-            f"  SPSS weights the rows of this file by {report.weight}; here every row counts once"
-        )
+    lines += [f"  {line}" for line in report.fact_lines()]
     if report.key is not None:
         lines.append(f"  {key_line(report.key)}")
     if asked := repeating_line(report):

@@ -41,7 +41,8 @@ class Key(NamedTuple):
 def keys(kind: type[Any]) -> dict[str, Key]:
     """Keys of a dataclass: its fields, and its properties whose type is ``Annotated``.
 
-    A field is called by its name, or by ``key`` in its metadata.
+    A field is called by its name, or by ``key`` in its metadata. They stand in the order of the
+    class's signature: fields that are given by keyword come after all others.
     """
     derived = {
         name: Key(name, value.fget)
@@ -51,7 +52,8 @@ def keys(kind: type[Any]) -> dict[str, Key]:
         and value.fget is not None
         and _is_described(get_type_hints(value.fget, include_extras=True).get("return"))
     }
-    own = {each.metadata.get("key", each.name): Key(each.name) for each in fields(kind)}
+    ordered = sorted(fields(kind), key=lambda each: each.kw_only is True)
+    own = {each.metadata.get("key", each.name): Key(each.name) for each in ordered}
     return {**own, **derived}
 
 

@@ -206,20 +206,20 @@ def test_a_table_is_the_one_that_was_found_digested_and_shown(
     )
     place = postgres.place(table=name, role=abroad)
     first = open_table(place, SCHEMA)
-    assert first.source.relation == f"public.{name}"
+    assert first.source.facts.relation == f"public.{name}"
     assert first.source.query_sha256 == hashlib.sha256(f"public.{name}".encode()).hexdigest()
     assert first.source.query_sha256 == _open(postgres, f"public.{name}", abroad).query_sha256
     postgres.run(f"ALTER ROLE {abroad} SET search_path = elsewhere, public")
     with first.latest() as latest:
         assert latest.n_rows == 30, "a table that is open stays the same one"
     second = open_table(place, SCHEMA)
-    assert (second.n_rows, second.source.relation) == (1, f"elsewhere.{name}")
+    assert (second.n_rows, second.source.facts.relation) == (1, f"elsewhere.{name}")
     assert second.source.query_sha256 != first.source.query_sha256
     said, *_ = place.examine()
     assert f"of elsewhere.{name}" in said.text
     assert check_table(second, SCHEMA).relation == f"elsewhere.{name}"
     postgres.run(f"ALTER ROLE {abroad} SET standard_conforming_strings = off")
-    assert _open(postgres, name, abroad).relation == f"elsewhere.{name}"
+    assert _open(postgres, name, abroad).facts.relation == f"elsewhere.{name}"
     for gone in ("nowhere", "no where.people"):
         with pytest.raises(DataError, match="the table does not exist"):
             _open(postgres, gone, abroad)

@@ -13,7 +13,7 @@ import pytest
 from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import sensitivity
 from dppca.owner.records.check import check_table
-from dppca.owner.records.faults import FaultCount, LineFault
+from dppca.owner.records.source_facts import FaultCount, LineFault
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import categorical_of, make_schema, numeric_of
 

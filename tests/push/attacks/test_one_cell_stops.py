@@ -15,7 +15,8 @@ import pytest
 
 from dppca.common.kernel.errors import DataError
 from dppca.owner.records.check import check_table
-from dppca.owner.records.faults import FaultKind, LineFault
+from dppca.owner.records.faults import FaultKind
+from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
@@ -87,7 +88,7 @@ def test_one_long_line_of_csv_is_coded_by_rule(tmp_path: Path, size: int, cell: 
     path.write_text("\n".join(["dose,ward,note", *rows, ""]))
     table = open_table(path, SCHEMA)
     assert moments_of_table(table, SCHEMA).n_rows == 9
-    assert table.source.malformed[LineFault.TOO_LONG].rows == (5,)
+    assert table.source.facts.malformed[LineFault.TOO_LONG].rows == (5,)
     columns = [np.concatenate(parts) for parts in zip(*table.batches(2), strict=True)]
     kept = np.arange(9) != 4
     assert columns[0][kept].tolist() == [2.0] * 8
@@ -107,7 +108,7 @@ def test_a_long_line_is_read_up_to_the_same_byte_wherever_blocks_end(
             monkeypatch.setattr("dppca.owner.records.delimited._BLOCK_BYTES", block)
             table = open_table(path, SCHEMA)
             columns = [np.concatenate(parts) for parts in zip(*table.batches(2), strict=True)]
-            found.append((table.source.malformed, [column.tolist() for column in columns]))
+            found.append((table.source.facts.malformed, [column.tolist() for column in columns]))
         assert all(each == found[0] for each in found)
         assert found[0][1] == [[1.0, 2.0, 3.0], [0, -1, 0]]
 

@@ -60,7 +60,7 @@ weird_rows = st.lists(st.tuples(cell, cell, cell), min_size=1, max_size=12)
 
 
 def n_malformed(table: Table) -> int:
-    return sum(found.count for found in table.source.malformed.values())
+    return sum(found.count for found in table.source.facts.malformed.values())
 
 
 def save(rows: Sequence[Sequence[object]], folder: str, kind: str, order: Sequence[int]) -> Path:

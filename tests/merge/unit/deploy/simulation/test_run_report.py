@@ -44,7 +44,8 @@ from dppca.deploy.simulation.run_report import (
 from dppca.deploy.simulation.runner import SimulatedCharge, SimulatedOwner
 from dppca.deploy.simulation.story import make_story
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
-from dppca.owner.records.faults import AttributeReport, CheckReport, FaultCount, FaultKind
+from dppca.owner.records.faults import AttributeReport, CheckReport, FaultKind
+from dppca.owner.records.source_facts import FaultCount
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 from tests.support.documents import require_documented
 

@@ -14,7 +14,8 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.texts import MISSING_WORDS
 from dppca.owner.records.check import FaultCounts, check_table
-from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, KeyReport, LineFault
+from dppca.owner.records.faults import CheckReport, FaultKind, KeyReport
+from dppca.owner.records.source_facts import FaultCount, LineFault
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.render.faults import check_text, counts_text
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

@@ -14,7 +14,8 @@ from dppca.common.kernel.schema import MISSING, UNKNOWN, Schema, find_attribute_
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.common.kernel.study import FaultRule, Study, study_from_canonical, study_from_mapping
 from dppca.owner.records.check import FaultCounts, check_table
-from dppca.owner.records.faults import MALFORMED, CheckReport, FaultCount, FaultKind, LineFault
+from dppca.owner.records.faults import MALFORMED, CheckReport, FaultKind
+from dppca.owner.records.source_facts import FaultCount, LineFault
 from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import (
     alarm_lines,
@@ -252,7 +253,7 @@ def test_bytes_that_are_not_utf8_are_told_before_everything_else(
     (line,) = _told_first(path, lines, "latin-1")
     assert line.startswith(f"NOT UTF-8: 1 of {before + 2} (")
     table = open_table(path, DATES)
-    assert table.source.malformed == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
+    assert table.source.facts.malformed == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
     unknown = check_table(table, DATES).attributes["town"].found
     assert unknown == {FaultKind.UNKNOWN: FaultCount(1, (before + 1,))}
 

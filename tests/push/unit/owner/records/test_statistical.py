@@ -39,8 +39,7 @@ DESCRIPTION: dict[str, Any] = {
     "n_rows": 1,
     "encoding": "",
     "formats": {"age": "F8.2"},
-    "labels": {"age": [["1", "one"]]},
-    "weight": "",
+    "facts": {"value_labels": {"age": {"one": "1"}}, "weight": ""},
 }
 ODD_DESCRIPTIONS: list[Any] = [
     *([], None, 7, {}),
@@ -49,8 +48,9 @@ ODD_DESCRIPTIONS: list[Any] = [
     {**DESCRIPTION, "n_rows": None},
     {**DESCRIPTION, "encoding": None},
     {**DESCRIPTION, "formats": {"age": None}},
-    {**DESCRIPTION, "labels": {"age": [["1", None]]}},
-    {**DESCRIPTION, "weight": None},
+    {**DESCRIPTION, "facts": None},
+    {**DESCRIPTION, "facts": {"value_labels": {"age": {"one": None}}}},
+    {**DESCRIPTION, "facts": {"weight": None}},
 ]
 XPT_NUMBERS = [0.0, None, -2.5, 1e9, 0.1]
 

@@ -117,7 +117,7 @@ def test_malformed_lines_count_on_from_file_to_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("age,town,year\n1,Ulm,2020\n1,Ulm\n")
     table = open_table(tmp_path, SCHEMA)
-    assert [found.rows for found in table.source.malformed.values()] == [(2, 4)]
+    assert [found.rows for found in table.source.facts.malformed.values()] == [(2, 4)]
 
 
 @pytest.mark.parametrize(

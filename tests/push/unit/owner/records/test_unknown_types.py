@@ -47,7 +47,7 @@ def _write(path: Path, *names: str) -> StoredFile:
 def test_other_columns_keep_their_cells_and_types(tmp_path: Path, names: tuple[str, ...]) -> None:
     rows = open_parquet(_write(tmp_path / "wide.parquet", *names))
     assert rows.names == names
-    assert rows.unknown == {*names} - {*KNOWN}
+    assert rows.facts.unknown == {*names} - {*KNOWN}
     known = [name for name in names if name in KNOWN]
     plain = open_parquet(_write(tmp_path / "plain.parquet", *known))
     (found,), (expected,) = (each.read(Wanted(known, 9, ["town"])) for each in (rows, plain))
