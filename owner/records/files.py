@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -66,24 +66,23 @@ _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File(Source):
-    """A file as it was opened: its reader, the rows from it, and its stamp.
+    """A file as it was opened: the rows from it, and its stamp.
 
-    Other machines know only the readers of suffixes. ``constants`` are columns of one cell each
+    ``constants`` are columns of one cell each
     before its own, from folders or a lake's table.
     """
 
     stored: StoredFile
-    reader: Reader
     rows: Rows
     constants: tuple[Constant, ...]
     stamp: tuple[int, int]
 
     @classmethod
-    def open(cls, stored: StoredFile, reader: Reader) -> Self:
-        """Open a file."""
+    def open(cls, stored: StoredFile) -> Self:
+        """Open a file by the reader of its suffix."""
         with translated_errors(stored.title):
             stamp = stored.stamp()
-        rows = reader(stored)
+        rows = read_by_suffix(stored)
         constants: tuple[Constant, ...] = stored.cells
         if stored.columns:
             constants += tuple(list_lacking(stored.columns, rows.names))
@@ -96,7 +95,6 @@ class File(Source):
             groups=rows.groups,
             in_folders=frozenset(dict(stored.cells)),
             stored=stored,
-            reader=reader,
             rows=rows,
             constants=constants,
             stamp=stamp,
@@ -138,8 +136,6 @@ class File(Source):
 
     def pieces(self) -> list[Piece]:
         """Its row groups, or the file."""
-        if self.reader is not read_by_suffix:
-            return Source.pieces(self)
         self.require_same()
         file, (size, changed_ns) = self.stored, self.stamp
         whole = Piece(
@@ -211,11 +207,10 @@ def require_texts(title: str, files: Sequence[StoredFile]) -> None:
         )
 
 
-def open_files(title: str, files: Sequence[StoredFile], read: Reader = read_by_suffix) -> Source:
+def open_files(title: str, files: Sequence[StoredFile]) -> Source:
     """Open each file, several at once if they are not on this machine.
 
-    Several files are named by their numbers. ``read`` is by default the reader of each one's
-    suffix.
+    Several files are named by their numbers.
     """
     if len(files) > 1:
         files = [
@@ -223,9 +218,9 @@ def open_files(title: str, files: Sequence[StoredFile], read: Reader = read_by_s
             for number, file in enumerate(files, start=1)
         ]
     if files[0].system is None:
-        return join_files(title, [File.open(file, read) for file in files])
+        return join_files(title, [File.open(file) for file in files])
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return join_files(title, list(pool.map(File.open, files, repeat(read))))
+        return join_files(title, list(pool.map(File.open, files)))
 
 
 def join_files(title: str, files: Sequence[File]) -> Source:
@@ -245,7 +240,7 @@ def join_files(title: str, files: Sequence[File]) -> Source:
 
 def open_piece(piece: Piece, title: str) -> File:
     """Open a piece on another machine."""
-    file = File.open(piece.find(title), read_by_suffix)
+    file = File.open(piece.find(title))
     return file if piece.groups is None else file.only(piece.groups)
 
 

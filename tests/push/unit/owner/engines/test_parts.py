@@ -15,9 +15,7 @@ from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.files import open_files, read_by_suffix
 from dppca.owner.records.lakes import IcebergLocation
-from dppca.owner.records.stored_files import StoredFile
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
 from tests.support.iceberg import make_iceberg
@@ -77,15 +75,6 @@ def test_a_database_is_refused_with_what_to_do(tmp_path: Path) -> None:
     place = SQLiteLocation("survey (database)", database=path, table="rows")
     with pytest.raises(SettingError, match="several moments"):
         make_manifest(open_table(place, MIXED), slots=2)
-
-
-def test_files_that_no_suffix_tells_how_to_read_are_of_this_machine_alone(tmp_path: Path) -> None:
-    """Another machine would read them by their suffix, as other rows."""
-    (tmp_path / "rows.csv").write_text("x,y,b,c\n1,2,yes,1\n")
-    stored = StoredFile(str(tmp_path / "rows.csv"), "rows")
-    source = open_files("rows", [stored], lambda file: read_by_suffix(file))
-    with pytest.raises(SettingError, match="rows is read by this machine alone"):
-        make_manifest(Table(MIXED, source), slots=2)
 
 
 def test_parts_are_of_the_files_that_were_opened(tmp_path: Path) -> None:
