@@ -72,9 +72,9 @@ from dppca.deploy.simulation.synthesis import (
     summarise_synthesis,
 )
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.faults import CheckReport, KeyReport
+from dppca.owner.records.faults import CheckReport, KeyReport, key_line
 from dppca.owner.records.keys import count_rows_of_keys
-from dppca.owner.render.faults import alarm_lines, key_line
+from dppca.owner.render.faults import alarm_lines
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 
 if TYPE_CHECKING:

@@ -2,39 +2,12 @@
 
 import sys
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 import click
 
 from dppca.common.kernel.errors import ConsentError
 from dppca.common.shell.console import Progress, progress, say
-from dppca.owner.release.contribution import Review
-from dppca.owner.render.faults import counts_line, counts_text
-from dppca.owner.render.review import ContributionPreview
-
-
-class Dialogue(Protocol):
-    """Interface through which a contribution asks its steward and shows its progress."""
-
-    def begin(self, planned: Review) -> None:
-        """Start before a row is read; raise `ConsentError` if no consent can be given."""
-
-    def require_consent(self, preview: ContributionPreview) -> bool:
-        """Ask before anything is charged; raise `ConsentError` unless the steward agrees.
-
-        Returns
-        -------
-        bool
-            True if the steward was asked now; False if consent was given before.
-        """
-
-    def tell(self, text: str) -> None:
-        """Show a text to the steward."""
-
-    def progress(
-        self, description: str, total: int, *, unit: str
-    ) -> AbstractContextManager[Progress]:
-        """Show the progress of a piece of work while the block runs."""
+from dppca.owner.release.dialogue import Outline, ReleaseOffer
 
 
 class Terminal:
@@ -51,21 +24,18 @@ class Terminal:
     def __init__(self, *, yes: bool, quiet: bool) -> None:
         self._yes, self._quiet = yes, quiet
 
-    def begin(self, planned: Review) -> None:
+    def begin(self, outline: Outline) -> None:
         """See `Dialogue`."""
         if not self._yes:
-            require_terminal(look=f"look at `dppca-owner review {planned.study.name}`")
+            require_terminal(look=outline.look)
 
-    def require_consent(self, preview: ContributionPreview) -> bool:
+    def require_consent(self, offer: ReleaseOffer) -> bool:
         """See `Dialogue`."""
-        asked = preview.document(with_forecast=not self._yes)
-        asserted = f"You assert: {' '.join(asked.asserted)}"
-        question = "\n".join((*asked.stated.lines(), asked.question, asserted))
         if self._yes:
             if not self._quiet:
-                say(f"{question}\n{counts_line(preview.counted, asked.study)}", err=True)
+                say(offer.brief(), err=True)
             return False
-        ask(f"{preview.text()}\n{counts_text(preview.counted)}", f"{question}\nContribute this?")
+        ask(offer.text(), offer.question())
         return True
 
     def tell(self, text: str) -> None:

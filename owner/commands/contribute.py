@@ -22,8 +22,6 @@ from dppca.owner.client.calls import (
     connect,
 )
 from dppca.owner.commands.budget_totals import stored_charge
-from dppca.owner.commands.consent import Dialogue
-from dppca.owner.commands.coverage import require_rows_of_people
 from dppca.owner.commands.preview import (
     ContributionOptions,
     OpenedContribution,
@@ -39,9 +37,10 @@ from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import choose_data_set, require_possible, require_sendable
+from dppca.owner.release.dialogue import Dialogue
 from dppca.owner.release.next_step import NextStep, decide_step
+from dppca.owner.release.reading import require_rows_of_people
 from dppca.owner.render.contributions import ContributionDocument
-from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.review import ContributionPreview, consent_facts
 from dppca.owner.site.agreement import (
     agree,
@@ -106,7 +105,7 @@ class ContributionRun:
         opened = self._open(study, history, options)
         planned = opened.review
         require_possible(planned, history, state, now=utc_now())
-        self._dialogue.begin(planned)
+        self._dialogue.begin(opened.outline)
         checkpoint("read")
         moments, counted = self._read_and_ask(opened, state)
         # Reading and asking take long: if the study has ended meanwhile, nothing is charged.
@@ -143,9 +142,9 @@ class ContributionRun:
         """Return exact sums of the rows that the steward agreed to contribute, and their faults."""
         with open_engine(opened.engine, self._site.folder) as engine:
             moments, counted = self._read(opened, engine)
-        for line in alarm_lines(counted):
-            self._dialogue.tell(line)
         preview = opened.preview(self._site, state, moments, counted)
+        for line in preview.alarms:
+            self._dialogue.tell(line)
         asked_now = self._dialogue.require_consent(preview)
         self._keep_consent(preview)
         if asked_now and opened.table.source.is_live:  # a release is of one moment, after consent

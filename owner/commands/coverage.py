@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.errors import DppcaError, NoPolicyError, PrivacyError
+from dppca.common.kernel.errors import DppcaError, NoPolicyError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import Review, request_contribution, require_possible
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.render.faults import key_line
+from dppca.owner.release.reading import require_rows_of_people
 from dppca.owner.site.agreement import find_refusal
 from dppca.owner.site.policy import DataSet, Policy
 
@@ -38,16 +38,6 @@ def find_refusals(
     except DppcaError as error:
         found.append(error)
     return tuple(found)
-
-
-def require_rows_of_people(counted: CheckReport) -> None:
-    """Raise `PrivacyError` if one person has more rows than the study allows.
-
-    No table that keeps the study's promise is refused, so a refusal tells nothing about the people
-    whom the promise protects.
-    """
-    if counted.key is not None and not counted.key.is_kept:
-        raise PrivacyError(key_line(counted.key))
 
 
 def find_uncovered(study: Study, policy: Policy, history: History) -> list[DppcaError]:

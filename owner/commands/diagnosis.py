@@ -12,7 +12,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -49,6 +49,7 @@ from dppca.owner.records.recognition import propose_formats
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.records.text_format import TextFormat
 from dppca.owner.release.contribution import review
+from dppca.owner.release.reading import request_of_rows
 from dppca.owner.render.formats import format_lines
 from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site
@@ -351,8 +352,8 @@ def _refusals(
         history,
         n_rows=table.n_rows,
         account=data_set.account,
-        query_sha256=table.source.query_sha256,
     )
+    planned = replace(planned, request=request_of_rows(planned.request, table, data_set.engine))
     agree(site, study, digest=None)
     return find_refusals(planned, StudyState.OPEN, data_set, history)
 

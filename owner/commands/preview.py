@@ -10,7 +10,6 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study, require_continues
 from dppca.owner.client.calls import CuratorClient, agreed_study, connect
 from dppca.owner.commands.coverage import find_refusals
-from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History
@@ -19,8 +18,9 @@ from dppca.owner.ledger.file import read_history
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import Review, choose_data_set, review
-from dppca.owner.release.reading import ShowProgress, read_once
-from dppca.owner.render.review import ContributionPreview, Regrown
+from dppca.owner.release.dialogue import Outline
+from dppca.owner.release.reading import ShowProgress, read_once, request_of_rows
+from dppca.owner.render.review import ContributionPreview, Regrown, outline_contribution
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import find_continued, keep_study
@@ -56,6 +56,11 @@ class OpenedContribution:
     table: Table
     review: Review
 
+    @property
+    def outline(self) -> Outline:
+        """Outline of the contribution, with the number of rows as they were opened."""
+        return outline_contribution(self.review, is_live=self.table.source.is_live)
+
     def read_rows(self, engine: Engine, *, progress: ShowProgress) -> tuple[Moments, CheckReport]:
         """Return exact sums of the current rows, and the values coded by rule; both are site-only.
 
@@ -78,6 +83,7 @@ class OpenedContribution:
             data_set=self.data_set,
             counted=counted,
             agreement=self.agreement,
+            is_live=self.table.source.is_live,
         )
 
 
@@ -119,10 +125,9 @@ def open_contribution(
         n_rows=table.n_rows,
         account=data_set.account,
         terms=None if agreement is None else agreement.terms,
-        query_sha256=table.source.query_sha256,
-        engine=ledger_name(engine),
         first=first,
     )
+    planned = replace(planned, request=request_of_rows(planned.request, table, engine))
     return OpenedContribution(data_set, agreement, engine, table, planned)
 
 

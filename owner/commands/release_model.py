@@ -9,8 +9,6 @@ consent.
 
 import json
 import time
-from dataclasses import replace
-from functools import partial
 
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
@@ -19,12 +17,10 @@ from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Study
-from dppca.common.shell.console import progress, say
 from dppca.common.verification.models import sign_model
 from dppca.owner.client.calls import require_newest_ledger
 from dppca.owner.commands.budget_totals import stored_charge
-from dppca.owner.commands.consent import ask, require_terminal
-from dppca.owner.commands.coverage import require_rows_of_people
+from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.file import read_history
@@ -34,11 +30,11 @@ from dppca.owner.models.model import write_model
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import open_table
 from dppca.owner.release.contribution import choose_data_set, compute_budget_status
+from dppca.owner.release.dialogue import Dialogue, outline_release
 from dppca.owner.release.next_step import NextStep, decide_step
-from dppca.owner.release.reading import Reading, read_once
+from dppca.owner.release.reading import Reading, read_once, request_of_rows, require_rows_of_people
 from dppca.owner.release.weights import WeightRequest, WeightRows, plan_release, request_weights
-from dppca.owner.render.faults import with_counts, with_counts_line
-from dppca.owner.render.models import ReleasedModelDocument, model_offer_text
+from dppca.owner.render.models import ModelOffer, ReleasedModelDocument
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_results import kept_result
 from dppca.owner.site.kept_studies import make_folder, model_path
@@ -46,12 +42,13 @@ from dppca.owner.site.policy import DataSet, load_policy
 
 
 def release_model(
-    site: Site, study: Study, resolved: ResolvedMethod, options: TrainOptions, *, quiet: bool
+    site: Site,
+    study: Study,
+    resolved: ResolvedMethod,
+    options: TrainOptions,
+    dialogue: Dialogue,
 ) -> ReleasedModelDocument:
-    """Make a model that may leave, or find it; return the command's JSON document.
-
-    ``quiet`` does not show the review if consent was given beforehand.
-    """
+    """Make a model that may leave, or find it; return the command's JSON document."""
     started = time.perf_counter()
     policy, history = load_policy(site), read_history(site.ledger)
     data_set = choose_data_set(study, history, policy, options.data_set_name)
@@ -73,7 +70,7 @@ def release_model(
         with open_ledger(site.ledger, lock=site.lock) as ledger:
             stored, counts = ledger.stored(asked.digest), None
     else:
-        stored, counts = _release(site, asked, data_set, components, options, quiet=quiet)
+        stored, counts = _release(site, asked, data_set, components, options, dialogue)
     receipt, envelope = json.loads(stored.receipt), components[0].envelope
     write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
     return ReleasedModelDocument(
@@ -98,8 +95,7 @@ def _release(
     data_set: DataSet,
     components: tuple[Result, bytes],
     options: TrainOptions,
-    *,
-    quiet: bool,
+    dialogue: Dialogue,
 ) -> tuple[StoredRelease, CheckReport]:
     """Review, ask, charge, draw and store; return the release and the values coded by rule."""
     require_newest_ledger(site)
@@ -109,29 +105,33 @@ def _release(
     release = plan_release(
         asked, result, n_rows=table.n_rows, components_sha256=digest.hex(), owner=site.name
     )
-    request = replace(
-        release.request(account=data_set.account, command=options.command(data_set.name)),
-        query_sha256=table.source.query_sha256,
-    )
+    request = release.request(account=data_set.account, command=options.command(data_set.name))
+    request = request_of_rows(request, table, LOCAL)
     admit_charge(history, request)
     status, step = compute_budget_status(history, request), decide_step(history, asked.digest)
-    text = model_offer_text(release, request, status, step)
-    if not options.yes:
-        require_terminal(look="look at `dppca-owner budget`")
-    show = partial(progress, enabled=not quiet)
+    outline = outline_release(
+        study,
+        request,
+        status,
+        step,
+        look="look at `dppca-owner budget`",
+        numbers=release.weights.n_machines * release.weights.D,
+        n_rows=table.n_rows,
+        is_live=table.source.is_live,
+    )
+    dialogue.begin(outline)
 
     def read() -> Reading[WeightRows]:
-        reading = read_once(table, study, data_set.key, release.read, progress=show)
+        reading = read_once(table, study, data_set.key, release.read, progress=dialogue.progress)
         require_rows_of_people(reading.counted)
         return reading
 
     reading = read()
-    if not options.yes:
-        ask(with_counts(text, reading.counted), "Make this model?")
-        if table.source.is_live:  # a release is of one moment, after consent
-            reading = read()
-    elif not quiet:
-        say(with_counts_line(text, reading.counted, study.name), err=True)
+    offer = ModelOffer(release, request, status, step, outline, reading.rows, reading.counted)
+    for line in offer.alarms:
+        dialogue.tell(line)
+    if dialogue.require_consent(offer) and table.source.is_live:
+        reading = read()  # a release is of one moment, after consent
     prepared = release.prepare(reading.rows)
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         stored = store_release(

@@ -56,7 +56,6 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
     from dppca.common.shell.console import progress
     from dppca.owner.commands.preview import ContributionOptions, preview_contribution
     from dppca.owner.release.next_step import NextStep
-    from dppca.owner.render.faults import with_counts
     from dppca.owner.site.config import load_site
 
     study = given["study_name"]
@@ -64,7 +63,7 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
     preview = preview_contribution(
         load_site(folder), ContributionOptions(**given), grown_on=grown_on, progress=show
     )
-    text = with_counts(preview.text(), preview.counted)
+    text = "\n".join([*preview.alarms, preview.text()])
     if not preview.refusals:
         named = given["data_set_name"]
         line = ["contribute", study, *([] if named is None else ["--data-set", named])]

@@ -109,9 +109,11 @@ def command(folder: Path, /, *, as_json: bool, **given: Any) -> None:
     study = kept_study(site, options.study_name)
     with report_charges_on_interrupt(site, study.name):
         if resolved.label is Label.RELEASED:
+            from dppca.owner.commands.consent import Terminal
             from dppca.owner.commands.release_model import release_model
 
-            released = release_model(site, study, resolved, options, quiet=as_json)
+            steward = Terminal(yes=options.yes, quiet=as_json)
+            released = release_model(site, study, resolved, options, steward)
             emit(released, released_model_text(released), as_json=as_json)
         else:
             document, text = _train_site_only(site, study, resolved, options)

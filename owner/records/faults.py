@@ -244,3 +244,20 @@ def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
     """Description of the coding of an attribute's values of one kind."""
     nearest = _NEAREST.get(kind)
     return f"coded as {attribute.coded_as if nearest is None else f'the nearest {nearest}'}"
+
+
+def key_line(key: KeyReport) -> str:
+    """Return the most rows of one person, and what to do if the study allows fewer."""
+    rows = f"{key.most} row{'s' if key.most != 1 else ''}"
+    lost = f", and {key.missing} rows have none, so whose they are is not known"
+    more = lost if key.missing else ""
+    if key.is_kept:
+        return f"{key.column}: at most {rows} of one person; the study allows {key.allowed}{more}"
+    times = -(-key.most // key.allowed)
+    return (
+        f"TOO MANY ROWS OF ONE PERSON: up to {rows} have one {key.column}, and the study allows "
+        f"{key.allowed}{more}. That person would lose up to {times} times the epsilon that the "
+        "study promises. Give fewer rows of each person, or ask the operator for a study with "
+        f"max_rows_per_person: {key.most}; if {key.column} is not the number of a person, name "
+        "the column that is as `key`, or none"
+    )

@@ -23,7 +23,7 @@ Limits: a real table has less variance than ``T``, often by far; the forecast sh
 cannot succeed, not which will.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
@@ -112,11 +112,6 @@ class Review:
     first: Study | None = None
 
     @property
-    def is_live(self) -> bool:
-        """True if others may write to the rows meanwhile: a query is run again, a file is not."""
-        return bool(self.request.query_sha256)
-
-    @property
     def federation(self) -> ComposedGuarantee:
         """Guarantee of all owners' releases together to one person, of `first` too."""
         first = None if self.first is None else Round(self.first, calibrate(self.first))
@@ -165,19 +160,16 @@ def review(
     n_rows: int,
     account: Account,
     terms: Terms | None = None,
-    query_sha256: str = "",
-    engine: str = "",
     first: Study | None = None,
 ) -> Review:
     """Content and cost of a contribution of ``n_rows`` rows of an account's data set.
 
     ``first`` is the study that this one continues.
-    ``terms`` are those of a study with ``trust: aggregate``, ``engine`` is the ledger's name of it.
+    ``terms`` are those of a study with ``trust: aggregate``.
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
     calibration = calibrate(study)
     request = request_contribution(study, calibration, account=account)
-    request = replace(request, query_sha256=query_sha256, engine=engine)
     n_entries = study.table.layout.n_entries
     return Review(
         study=study,

@@ -14,9 +14,9 @@ from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,
     FaultKind,
-    KeyReport,
     TargetReport,
     describe_coding,
+    key_line,
 )
 from dppca.owner.records.lines import LINE_BYTES
 from dppca.owner.records.source_facts import FaultCount, LineFault
@@ -133,23 +133,6 @@ def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
             "there"
         )
     return lines
-
-
-def key_line(key: KeyReport) -> str:
-    """Return the most rows of one person, and what to do if the study allows fewer."""
-    rows = f"{key.most} row{'s' if key.most != 1 else ''}"
-    lost = f", and {key.missing} rows have none, so whose they are is not known"
-    more = lost if key.missing else ""
-    if key.is_kept:
-        return f"{key.column}: at most {rows} of one person; the study allows {key.allowed}{more}"
-    times = -(-key.most // key.allowed)
-    return (
-        f"TOO MANY ROWS OF ONE PERSON: up to {rows} have one {key.column}, and the study allows "
-        f"{key.allowed}{more}. That person would lose up to {times} times the epsilon that the "
-        "study promises. Give fewer rows of each person, or ask the operator for a study with "
-        f"max_rows_per_person: {key.most}; if {key.column} is not the number of a person, name "
-        "the column that is as `key`, or none"
-    )
 
 
 def repeating_line(report: CheckReport) -> str:

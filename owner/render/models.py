@@ -13,10 +13,11 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus
+from dppca.owner.release.dialogue import Outline
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.release.weights import WeightRelease
+from dppca.owner.release.weights import WeightRelease, WeightRows
 from dppca.owner.render.charges import StoredCharge, charged_text, standing_lines
-from dppca.owner.render.faults import with_counts
+from dppca.owner.render.faults import alarm_lines, counts_line, counts_text, with_counts
 
 if TYPE_CHECKING:
     from dppca.owner.models.training import Prediction
@@ -74,6 +75,51 @@ def training_text(document: TrainedDocument) -> str:
         lines.append("  the solver stopped before it converged: try a smaller --C")
     lines.append(f"  saved (SITE-ONLY, it must not leave): {document.model}")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    """What a steward is asked before a model is made (`dppca.owner.release.dialogue.ReleaseOffer`).
+
+    Attributes
+    ----------
+    budget, step
+        Budget before and after the charge, and what the ledger says is next.
+    rows, counted
+        Rows that were read, private, and their counts, which are site-only.
+    """
+
+    release: WeightRelease
+    request: ReleaseRequest
+    budget: BudgetStatus
+    step: NextStep
+    outline: Outline
+    rows: WeightRows
+    counted: CheckReport
+
+    @property
+    def alarms(self) -> list[str]:
+        """See `ReleaseOffer`."""
+        return alarm_lines(self.counted)
+
+    def private(self) -> bytes:
+        """Return the features and codes of the rows (`ReleaseOffer`)."""
+        return self.rows.features.tobytes() + self.rows.codes.tobytes()
+
+    def text(self) -> str:
+        """Return content, cost and counts (`ReleaseOffer`)."""
+        return f"{self._terms()}\n{counts_text(self.counted)}"
+
+    def question(self) -> str:
+        """See `ReleaseOffer`."""
+        return "Make this model?"
+
+    def brief(self) -> str:
+        """Return content and cost, and where the counts are listed (`ReleaseOffer`)."""
+        return f"{self._terms()}\n{counts_line(self.counted, self.request.study)}"
+
+    def _terms(self) -> str:
+        return model_offer_text(self.release, self.request, self.budget, self.step)
 
 
 def model_offer_text(

@@ -27,6 +27,7 @@ from dppca.common.shell.missing_values import describe_missing
 from dppca.common.shell.study_words import other_owners
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
+from dppca.owner.release.dialogue import Outline, outline_release
 from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.asked import (
     ReviewedAttribute,
@@ -37,6 +38,7 @@ from dppca.owner.render.asked import (
     entries_text,
 )
 from dppca.owner.render.charges import ChargedCost, charged_cost, explain_fall, standing_lines
+from dppca.owner.render.faults import alarm_lines, counts_line, counts_text
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet
@@ -182,6 +184,8 @@ class ContributionPreview:
         All reasons why `contribute` would refuse it.
     grown
         Whether the study's trees are those of its file of rows; None if none were grown.
+    is_live
+        True if others may write to the rows.
     """
 
     site: Site
@@ -194,6 +198,39 @@ class ContributionPreview:
     agreement: Agreement | None = None
     refusals: tuple[DppcaError, ...] = ()
     grown: Regrown | None = None
+    is_live: bool = False
+
+    @property
+    def outline(self) -> Outline:
+        """Outline of the contribution (`ReleaseOffer`), with the number of rows that were read."""
+        return outline_contribution(self.review, is_live=self.is_live)
+
+    @property
+    def alarms(self) -> list[str]:
+        """See `ReleaseOffer`."""
+        return alarm_lines(self.counted)
+
+    def private(self) -> bytes:
+        """Return the sums of the rows (`ReleaseOffer`)."""
+        return self.moments.packed.tobytes()
+
+    def text(self) -> str:
+        """Return the document as text, and what was counted (`ReleaseOffer`)."""
+        document = review_text(self.document(), refusals=[*map(str, self.refusals)])
+        return f"{document}\n{counts_text(self.counted)}"
+
+    def question(self) -> str:
+        """Return what is asked and asserted (`ReleaseOffer`)."""
+        return f"{self._asked()}\nContribute this?"
+
+    def brief(self) -> str:
+        """Return what was agreed to beforehand (`ReleaseOffer`)."""
+        return f"{self._asked()}\n{counts_line(self.counted, self.study.name)}"
+
+    def _asked(self) -> str:
+        asked = self.document(with_forecast=False)
+        asserted = f"You assert: {' '.join(asked.asserted)}"
+        return "\n".join((*asked.stated.lines(), asked.question, asserted))
 
     @cached_property
     def forecast(self) -> Forecast | None:
@@ -245,10 +282,19 @@ class ContributionPreview:
             coded_by_rule=self.counted,
         )
 
-    def text(self, *, with_forecast: bool = True) -> str:
-        """Return the document as text."""
-        document = self.document(with_forecast=with_forecast)
-        return review_text(document, refusals=[*map(str, self.refusals)])
+
+def outline_contribution(found: Review, *, is_live: bool) -> Outline:
+    """Return the outline of a contribution; ``is_live`` says that others may write to its rows."""
+    return outline_release(
+        found.study,
+        found.request,
+        found.budget_status,
+        found.step,
+        look=f"look at `dppca-owner review {found.study.name}`",
+        numbers=found.n_entries,
+        n_rows=found.n_rows,
+        is_live=is_live,
+    )
 
 
 def _list_assertions(

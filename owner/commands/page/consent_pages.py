@@ -32,7 +32,6 @@ from dppca.owner.commands.page.views import spectrum
 from dppca.owner.commands.preview import ContributionOptions, preview_contribution
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
-from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site import POLICY_FILE, SITE_FILE
 from dppca.owner.site.agreement import require_digest
@@ -112,14 +111,14 @@ class ConsentPages:
             "review.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
             review=to_document(seen.document()),
-            live_rows=seen.review.is_live,
-            alarms=alarm_lines(seen.counted),
+            live_rows=seen.is_live,
+            alarms=seen.alarms,
             spectrum=spectrum(seen),
             refusals=find_refusals(seen.review, seen.state, seen.data_set, history, seen.counted),
             data_set=key.data_set_name,
             policy=str(self._pages.site.folder.resolve() / POLICY_FILE),
             digest=key.digest,
-            agreed=fingerprint(seen.review, seen.moments),
+            agreed=fingerprint(seen.outline, seen.private()),
             wrong=wrong,
             wrong_field=wrong_field,
             typed_digest=typed,

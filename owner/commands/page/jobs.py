@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from dppca.common.kernel.errors import ConsentError, DppcaError, StudyStateError
-from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.shell.console import Progress, defect_text, say
-from dppca.owner.release.contribution import Review
-from dppca.owner.render.review import ContributionPreview
+from dppca.owner.release.dialogue import Outline, ReleaseOffer
 
 _KEY = secrets.token_bytes(32)
 _PACE_S = 1.0
@@ -182,15 +181,15 @@ class PageDialogue:
     def __init__(self, job: Job, agreed: str) -> None:
         self._job, self._agreed = job, agreed
 
-    def begin(self, planned: Review) -> None:
+    def begin(self, outline: Outline) -> None:
         """See `Dialogue`; the current plan must be the one that was agreed to."""
-        self._require_agreed(planned)
-        if planned.is_live:
-            self.tell(f"{planned.request.data_set} has {planned.n_rows} rows now.")
+        self._require_agreed(fingerprint(outline), of_rows=False)
+        if outline.live_rows is not None:
+            self.tell(f"{outline.data_set} has {outline.live_rows} rows now.")
 
-    def require_consent(self, preview: ContributionPreview) -> bool:
+    def require_consent(self, offer: ReleaseOffer) -> bool:
         """See `Dialogue`; consent was given on the page, and must fit the current plan and rows."""
-        self._require_agreed(preview.review, preview.moments)
+        self._require_agreed(fingerprint(offer.outline, offer.private()), of_rows=True)
         self._job.commit_point()
         return False
 
@@ -206,10 +205,9 @@ class PageDialogue:
             self._job.commit_point()
         return self._job.progress(description, total, unit=unit)
 
-    def _require_agreed(self, planned: Review, moments: Moments | None = None) -> None:
-        asked, _, read = self._agreed.partition("-")
-        ours = fingerprint(planned, moments).partition("-")
-        if asked != ours[0] or (moments is not None and read != ours[2]):
+    def _require_agreed(self, ours: str, *, of_rows: bool) -> None:
+        agreed = self._agreed if of_rows else self._agreed.partition("-")[0]
+        if agreed != (ours if of_rows else ours.partition("-")[0]):
             raise ConsentError(
                 "the rows, what would leave of them, or what it costs are not what the page "
                 "showed: look at it again and agree again. Nothing was drawn or charged"
@@ -227,31 +225,21 @@ class _Counter(Progress):
         self._job.check_cancelled()
 
 
-def fingerprint(planned: Review, moments: Moments | None) -> str:
+def fingerprint(outline: Outline, private: bytes = b"") -> str:
     """Return the codes of everything that the steward agrees to.
 
-    The first code is for study, data set, query, numbers, cost and budget, the second for the rows,
-    with a dash between them. Both are made under a key that only this process has: a hash of rows
-    would let others test guesses about them. The rows of a query may change: then consent is to the
-    query, and the page shows their number.
+    The first code is for the facts of the outline, the second for the rows, with a dash between
+    them. Both are made under a key that only this process has: a hash of rows would let others test
+    guesses about them. Rows that others write to may change: then consent is to the query, and the
+    page shows their number.
 
     Parameters
     ----------
-    moments
-        Sums of the rows that were read; None if they were not read yet.
+    private
+        `ReleaseOffer.private` of the rows that were read; empty if they were not read yet.
     """
-    figures = (
-        planned.study.digest,
-        None if planned.is_live else planned.n_rows,
-        planned.n_entries,
-        planned.request.data_set,
-        planned.request.query_sha256,
-        sorted(planned.request.cost_fields().items()),
-        planned.budget_status,
-        planned.step,
-    )
-    rows = b"" if planned.is_live or moments is None else moments.packed.tobytes()
-    return f"{_code(repr(figures).encode())}-{_code(rows)}"
+    facts = canonical_json([outline.may_leave, outline.site_only])
+    return f"{_code(facts)}-{_code(b'' if outline.live_rows is not None else private)}"
 
 
 def _code(content: bytes) -> str:

@@ -20,7 +20,7 @@ from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
 from dppca.owner.commands.preview import ContributionOptions, preview_contribution
 from dppca.owner.records.table import Table
-from dppca.owner.release.contribution import Review
+from dppca.owner.release.dialogue import Outline
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
 from tests.support.postgres import PostgresServer
@@ -119,13 +119,13 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     preview = preview_contribution(found, ContributionOptions(study.name), progress=progress)
 
     class Growing(PageDialogue):
-        def begin(self, planned: Review) -> None:
-            super().begin(planned)
+        def begin(self, outline: Outline) -> None:
+            super().begin(outline)
             postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 2")
 
     job = Job(study.name, "It", consents=True)
     postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
-    agreed = fingerprint(preview.review, preview.moments)
+    agreed = fingerprint(preview.outline, preview.private())
     contribute(found, ContributionOptions(study.name), Growing(job, agreed))
     n_rows = preview.review.n_rows
     assert [note.split(" has ")[1] for note in job.notes] == [

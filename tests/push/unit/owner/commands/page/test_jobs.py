@@ -3,7 +3,6 @@
 import threading
 from dataclasses import replace
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import Review, review
+from dppca.owner.release.dialogue import ReleaseOffer
+from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.review import ContributionPreview
 from tests.support.ledgers import account_of
 from tests.support.patience import WAIT_S
@@ -23,33 +24,55 @@ from tests.support.studies import make_study
 ROWS = Moments(100, np.array([1, 1, 1], dtype=np.int64))
 
 
-def _preview(planned: Review, moments: Moments = ROWS) -> ContributionPreview:
-    found: Any = SimpleNamespace(review=planned, moments=moments)
-    return found  # type: ignore[no-any-return]
+def _offer(planned: Review, moments: Moments = ROWS, *, is_live: bool = False) -> ReleaseOffer:
+    unread: Any = None
+    return ContributionPreview(
+        site=unread,
+        study=planned.study,
+        state=unread,
+        review=planned,
+        moments=moments,
+        data_set=unread,
+        counted=unread,
+        is_live=is_live,
+    )
 
 
-def _review(*, n_rows: int = 100, data_set: str = "survey", budget: str = "3") -> Review:
+def _agreed(offer: ReleaseOffer) -> str:
+    return fingerprint(offer.outline, offer.private())
+
+
+def _review(
+    *, n_rows: int = 100, data_set: str = "survey", budget: str = "3", name: str = "census"
+) -> Review:
     account = account_of(data_set, Budget(Decimal(budget), Decimal(0)))
-    return review(make_study(), History(), n_rows=n_rows, account=account)
+    return review(make_study(name=name), History(), n_rows=n_rows, account=account)
 
 
 def test_only_what_was_on_the_page_is_agreed_to() -> None:
     planned = _review()
     job = Job("census", "x", consents=True)
-    PageDialogue(job, fingerprint(planned, ROWS)).begin(_review())
+    agreed = _agreed(_offer(planned))
+    PageDialogue(job, agreed).begin(_offer(_review()).outline)
     for other in (
         _review(n_rows=101),
         _review(data_set="other"),
         _review(budget="4"),
-        replace(planned, study=make_study(name="other")),
+        _review(name="other"),
         replace(planned, request=replace(planned.request, query_sha256="0" * 64)),
+        replace(planned, request=replace(planned.request, epsilon=Decimal(2))),
+        replace(planned, step=NextStep.DRAW),
     ):
         with pytest.raises(ConsentError, match="Nothing was drawn or charged"):
-            PageDialogue(job, fingerprint(planned, ROWS)).begin(other)
+            PageDialogue(job, agreed).begin(_offer(other).outline)
     with pytest.raises(ConsentError):
-        PageDialogue(job, "").begin(planned)
-    live = replace(planned, request=replace(planned.request, query_sha256="0" * 64))
-    PageDialogue(job, fingerprint(live, ROWS)).begin(replace(live, n_rows=101))
+        PageDialogue(job, agreed).begin(_offer(planned, is_live=True).outline)
+    with pytest.raises(ConsentError):
+        PageDialogue(job, "").begin(_offer(planned).outline)
+    assert not job.notes
+    live = PageDialogue(job, _agreed(_offer(planned, is_live=True)))
+    live.begin(_offer(_review(n_rows=101), is_live=True).outline)
+    assert job.notes == ["survey has 101 rows now."]
 
 
 def test_one_piece_of_work_at_a_time() -> None:
@@ -102,15 +125,15 @@ def test_work_is_stopped_before_its_point_of_no_return_or_finished() -> None:
 
 
 def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
-    planned = _review()
+    offer = _offer(_review())
     for pass_on in (
-        lambda dialogue: dialogue.require_consent(_preview(planned)),
+        lambda dialogue: dialogue.require_consent(offer),
         lambda dialogue: dialogue.progress("Sending", 10, unit="bytes"),
     ):
         go = threading.Event()
         job = Jobs().start(Job("a", "It", consents=True), lambda _, go=go: go.wait())
-        dialogue = PageDialogue(job, fingerprint(planned, ROWS))
-        dialogue.begin(planned)
+        dialogue = PageDialogue(job, _agreed(offer))
+        dialogue.begin(offer.outline)
         with dialogue.progress("Reading rows", 10, unit="rows"):
             assert job.cancellable
         pass_on(dialogue)
@@ -124,16 +147,16 @@ def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
 def test_other_rows_than_were_looked_at_are_not_agreed_to(changed: list[int]) -> None:
     """As many rows, in the place of those that the page has counted."""
     job = Job("census", "x", consents=True)
-    dialogue = PageDialogue(job, fingerprint(_review(), ROWS))
-    dialogue.begin(_review())
+    shown = _offer(_review())
+    dialogue = PageDialogue(job, _agreed(shown))
+    dialogue.begin(shown.outline)
     others = Moments(100, np.array(changed, dtype=np.int64))
     with pytest.raises(ConsentError, match="the rows, what would leave of them"):
-        dialogue.require_consent(_preview(_review(), others))
+        dialogue.require_consent(_offer(_review(), others))
     assert job.cancellable
-    asked = replace(_review().request, query_sha256="ab" * 32)
-    query = replace(_review(), request=asked)  # is asked again: its rows come and go
-    dialogue = PageDialogue(job, fingerprint(query, ROWS))
-    assert not dialogue.require_consent(_preview(query, others))
+    query = _offer(_review(), is_live=True)  # is asked again: its rows come and go
+    dialogue = PageDialogue(job, _agreed(query))
+    assert not dialogue.require_consent(_offer(_review(), others, is_live=True))
     assert not job.cancellable
 
 
