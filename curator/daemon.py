@@ -76,10 +76,10 @@ async def _serve(config: DaemonConfig) -> None:
     refusals = RecentRefusals(clock)
     state = DaemonState(
         store=store,
-        ready=lambda: coordinator.serving and clock.held is None,
+        unready=lambda: _unready(coordinator, clock, authenticator),
         writable=lambda: coordinator.writable,
         stopped=lambda: coordinator.n_stopped,
-        expiries=lambda: {"curator": authenticator.expires},
+        expiries=lambda: authenticator.expiries,
         now=clock,
         clock_jump=lambda: clock.held,
     )
@@ -115,7 +115,7 @@ async def _serve(config: DaemonConfig) -> None:
             ) from error
         await server.start()
         log_event("serving", address=f"{config.host}:{port}", orphans_removed=store.orphans_removed)
-        with _metrics_server(config, metrics, state.ready) as heartbeat:
+        with _metrics_server(config, metrics, state.unready) as heartbeat:
             address = f"{config.host}:{port}"
             watching = partial(_watch_credentials, authenticator, asked_to_read, config.tick_s)
             await _until_stopped(config, coordinator, watching, health_service, heartbeat, address)
@@ -126,6 +126,19 @@ async def _serve(config: DaemonConfig) -> None:
     finally:
         coordinator.close()
     log_event("stopped")
+
+
+def _unready(
+    coordinator: StudyCoordinator, clock: WatchedClock, authenticator: Authenticator
+) -> str:
+    """Say why an owner cannot use the daemon; empty if it can."""
+    if not coordinator.writable:
+        return "the store cannot be written: see the log"
+    if not coordinator.serving:
+        return "the daemon is stopping"
+    if clock.held is not None:
+        return "the clock has jumped: see the log"
+    return authenticator.ended
 
 
 def provide_descriptors(limits: Limits) -> None:
@@ -164,7 +177,7 @@ class _Heartbeat:
 
 @contextmanager
 def _metrics_server(
-    config: DaemonConfig, metrics: Metrics, ready: Callable[[], bool]
+    config: DaemonConfig, metrics: Metrics, unready: Callable[[], str]
 ) -> Iterator[_Heartbeat]:
     """Serve metrics and probes over HTTP while the block runs, if a port is set."""
     heartbeat = _Heartbeat()
@@ -175,7 +188,7 @@ def _metrics_server(
         config.metrics_host,
         config.metrics_port,
         metrics.registry,
-        ready=ready,
+        unready=unready,
         live=lambda: heartbeat.live,
     )
     server.start()

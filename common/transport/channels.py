@@ -30,7 +30,13 @@ from dppca.common.kernel.errors import (
     UnknownStudyError,
     UnreachableError,
 )
-from dppca.common.kernel.identity.tls import Credentials
+from dppca.common.kernel.identity.tls import (
+    Credentials,
+    ended_text,
+    parse_certificate,
+    parse_identity,
+    renewal,
+)
 from dppca.common.transport import require_tls_13
 from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.greeting import Greeting, make_greeting, read_greeting
@@ -240,6 +246,8 @@ def with_retries(
         error = state.outcome.exception() if state.outcome is not None else None
         if not isinstance(error, grpc.RpcError):
             return True
+        if _own_end(dialled) is not None:
+            return True
         counted += not is_busy(error)
         closed = closed + 1 if is_closed_after_tls(error) else 0
         long = counted >= attempts or clock() - began >= CONNECT_TIMEOUT_S
@@ -286,15 +294,31 @@ def explain_failure(
     """
     if dialled is None:
         return from_rpc_error(error, hinted=hinted)
+    ended = _own_end(dialled)
+    if ended is not None:
+        return ended
     if not is_unanswered(error):
         return from_rpc_error(error, role=dialled.role, hinted=hinted, address=dialled.address)
     if is_other_host(error):
         return other_host_error(dialled)
     try:
-        kind, reason = _explain(error, dialled, look(dialled, limit_s=limit_s), refused=refused)
+        sight = look(dialled, limit_s=limit_s)
     except UnreachableError as failed:  # by the proxy on the way
         return failed
-    return kind(reason) if refused or not hinted else with_hint(kind, reason, dialled.role)
+    kind, reason = _explain(error, dialled, sight, refused=refused)
+    said = refused or not hinted or sight.reach is Reach.ENDED
+    return kind(reason) if said else with_hint(kind, reason, dialled.role)
+
+
+def _own_end(dialled: DialTarget | None) -> IdentityError | None:
+    """Return the error of a client whose own certificate has ended while it was at work."""
+    if dialled is None or not dialled.certificate:
+        return None
+    own = parse_certificate(dialled.certificate)
+    if utc_now() < own.not_valid_after_utc:
+        return None
+    ended = ended_text(parse_identity(own), own.not_valid_after_utc)
+    return IdentityError(f"{ended}. Then run the same command again: nothing is charged twice")
 
 
 def _explain(
@@ -310,6 +334,8 @@ def _explain(
         )
     if reach is Reach.NO_TLS:
         return IdentityError, f"what listens at {dialled.address} refuses TLS ({sight.detail})"
+    if reach is Reach.ENDED:
+        return IdentityError, f"{where} shows {_ended_text(sight.certificate)}"
     if reach is Reach.UNTRUSTED:
         return IdentityError, (
             f"the certificate of {where} is refused here ({sight.detail}); this machine's clock "
@@ -327,6 +353,17 @@ def _explain(
         "clock, which may be wrong, as this machine's may. Or it, or the proxy in front of it, was "
         "full or has just been stopped. The operator finds it in the curator's log, as `handshake "
         "refused`"
+    )
+
+
+def _ended_text(certificate: bytes) -> str:
+    """Say when a curator's certificate (DER) has ended, and who renews it."""
+    from cryptography import x509
+
+    shown = x509.load_der_x509_certificate(certificate)
+    return (
+        f"a certificate that has expired, on {shown.not_valid_after_utc:%Y-%m-%d %H:%M} UTC (this "
+        f"machine's clock says {utc_now():%Y-%m-%d %H:%M}): {renewal(parse_identity(shown))}"
     )
 
 

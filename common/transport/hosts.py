@@ -17,13 +17,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
 
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import IdentityError
-from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.identity.tls import Role, parse_identity
 from dppca.common.transport.proxies import HttpProxy
 
 LOOK_S = 10.0
 """Longest second look, at all addresses together."""
 
+_NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME of OpenSSL
 _TAKEN = (
     "the connection is taken, and nobody answers: the curator, or the proxy in front of it, may be "
     "full or stopped"
@@ -36,7 +38,7 @@ class DialTarget:
 
     ``address`` is ``HOST:PORT``; ``ca`` is the authority's certificate in PEM; ``role`` is the
     client's; ``server_name`` is expected instead of the host; ``proxy`` lies on the way, or is
-    None.
+    None; ``certificate`` is the client's own, in PEM, empty if it is not known.
     """
 
     address: str
@@ -44,6 +46,7 @@ class DialTarget:
     role: Role
     server_name: str | None = None
     proxy: HttpProxy | None = None
+    certificate: bytes = b""
 
     @property
     def expected(self) -> str:
@@ -62,8 +65,10 @@ class Reach(IntEnum):
     NO_TLS = 4
     """Something else than TLS 1.3 is spoken."""
     UNTRUSTED = 5
-    """The certificate is of another authority, or out of date by this machine's clock."""
-    SECURED = 6
+    """The certificate is of another authority, or not valid yet by this machine's clock."""
+    ENDED = 6
+    """The certificate is a party's of this authority, and has ended by this machine's clock."""
+    SECURED = 7
     """The handshake is complete on this side."""
 
 
@@ -72,7 +77,7 @@ class Sight:
     """Result of a second look at the address that got furthest.
 
     ``detail`` is what the system or the TLS library says; ``certificate`` the other side's (DER),
-    empty if it was not trusted.
+    empty if its authority was not trusted.
     """
 
     reach: Reach
@@ -156,6 +161,21 @@ def _connect(dialled: DialTarget, end: float) -> Generator[socket.socket | Sight
             yield Sight(Reach.REFUSED, error.strerror or str(error))
 
 
+def _judge_term(certificate: bytes) -> Sight:
+    from cryptography import x509
+
+    shown, now = x509.load_der_x509_certificate(certificate), utc_now()
+    if now < shown.not_valid_before_utc:
+        return Sight(Reach.UNTRUSTED, "certificate is not yet valid")
+    if now < shown.not_valid_after_utc:
+        return Sight(Reach.SECURED, "", certificate)
+    try:
+        parse_identity(shown)
+    except IdentityError:
+        return Sight(Reach.UNTRUSTED, "certificate has expired")
+    return Sight(Reach.ENDED, "", certificate)
+
+
 def _is_connected(raw: socket.socket) -> bool:
     try:
         raw.getpeername()
@@ -169,6 +189,7 @@ def _secure(raw: socket.socket, ca: bytes, end: float) -> Sight:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # names are shown, not compared; the signature is required
     context.set_alpn_protocols(["h2"])
+    context.verify_flags |= _NO_CHECK_TIME  # the term is judged below, so that it can be told
     try:
         context.load_verify_locations(cadata=ca.decode("ascii"))
         raw.settimeout(max(end - time.monotonic(), 0.1))
@@ -176,7 +197,7 @@ def _secure(raw: socket.socket, ca: bytes, end: float) -> Sight:
             if not _is_connected(raw):  # `wrap_socket` would leave its socket open
                 return Sight(Reach.CLOSED)
             with context.wrap_socket(raw) as secured:
-                return Sight(Reach.SECURED, "", secured.getpeercert(binary_form=True) or b"")
+                return _judge_term(secured.getpeercert(binary_form=True) or b"")
     except TimeoutError:
         return Sight(Reach.SILENT, _TAKEN)
     except ssl.SSLCertVerificationError as error:

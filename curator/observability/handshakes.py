@@ -34,6 +34,8 @@ _WORDS = {
     "self signed certificate": "the caller's certificate is of another authority",
     "DID_NOT_RETURN_A_CERTIFICATE": "the caller shows no certificate, as a client that looks why "
     "its connection failed",
+    "BAD_PACKET_LENGTH": "the caller broke off: this daemon's certificate may have ended by the "
+    "caller's clock, or be of another authority than the caller's",
     "NO_SHARED_CIPHER": "the caller does not speak TLS 1.3",
     "UNSUPPORTED_PROTOCOL": "the caller does not speak TLS 1.3",
     "HTTP_REQUEST": "the caller does not speak TLS",

@@ -97,15 +97,15 @@ class Metrics:
 class DaemonState:
     """Contents of a store and the state of its daemon, asked for at each scrape.
 
-    ``ready`` and ``writable`` return True while calls are served and the clock is believed, and if
-    the last write to the store succeeded; ``stopped`` returns the number of studies that a defect
-    stopped; ``expiries`` returns when each certificate in use expires, by names such as
-    ``curator``; ``clock_jump`` how far the clock has jumped, None while it is believed. Times are
-    aware.
+    ``unready`` says why owners cannot use the daemon, and is empty if they can; ``writable``
+    returns True if the last write to the store succeeded; ``stopped`` returns the number of studies
+    that a defect stopped; ``expiries`` returns when each certificate in use expires, by names such
+    as ``curator``; ``clock_jump`` how far the clock has jumped, None while it is believed. Times
+    are aware.
     """
 
     store: SqliteStore
-    ready: Callable[[], bool]
+    unready: Callable[[], str]
     writable: Callable[[], bool]
     stopped: Callable[[], int]
     expiries: Callable[[], Mapping[str, datetime]]
@@ -148,7 +148,9 @@ class StateCollector(Collector):
             sum(len(record.publications) for record in records),
         )
         yield _gauge(
-            "ready", "1 while calls are served and the clock is believed.", self._state.ready()
+            "ready",
+            "1 while owners can connect and are served: `/ready` says why not.",
+            not self._state.unready(),
         )
         jump = self._state.clock_jump() or timedelta(0)
         yield _gauge(

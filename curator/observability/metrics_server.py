@@ -3,7 +3,7 @@
 ::
 
     GET /metrics   the series of `dppca.curator.observability.metrics`
-    GET /ready     200 while calls are served and the clock is believed, 503 while not
+    GET /ready     200 while owners can connect and are served, 503 with the reason while not
     GET /live      200 while the daemon's event loop turns, 503 if it hangs
 
 It uses no TLS and identifies no caller, so it listens on loopback by default; its answers name no
@@ -34,7 +34,8 @@ _TIMEOUT_S = 10.0
 class MetricsServer:
     """HTTP server for metrics and probes, from `start` to `close`.
 
-    Other threads call ``ready`` and ``live``; port 0 takes any free port. Raise `SettingError` if
+    Other threads call ``unready``, which says why owners cannot use the daemon or is empty, and
+    ``live``; port 0 takes any free port. Raise `SettingError` if
     the address cannot be listened on.
     """
 
@@ -44,22 +45,26 @@ class MetricsServer:
         port: int,
         registry: CollectorRegistry,
         *,
-        ready: Callable[[], bool],
+        unready: Callable[[], str],
         live: Callable[[], bool],
     ) -> None:
         def metrics(accept: str) -> tuple[HTTPStatus, str, bytes]:
             encode, content_type = choose_encoder(accept)
             return HTTPStatus.OK, content_type, encode(registry)
 
-        def probe(question: Callable[[], bool]) -> Callable[[str], tuple[HTTPStatus, str, bytes]]:
+        def probe(fault: Callable[[], str]) -> Callable[[str], tuple[HTTPStatus, str, bytes]]:
             def answer(_: str) -> tuple[HTTPStatus, str, bytes]:
-                good = question()
-                status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-                return status, "text/plain; charset=utf-8", b"yes\n" if good else b"no\n"
+                found = fault()
+                status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
+                content = f"no: {found}\n" if found else "yes\n"
+                return status, "text/plain; charset=utf-8", content.encode()
 
             return answer
 
-        pages = {"/metrics": metrics, "/ready": probe(ready), "/live": probe(live)}
+        def hung() -> str:
+            return "" if live() else "the event loop hangs"
+
+        pages = {"/metrics": metrics, "/ready": probe(unready), "/live": probe(hung)}
         try:
             self._server = _HttpServer(host, port, pages)
         except OSError as error:

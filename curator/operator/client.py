@@ -45,7 +45,9 @@ class OperatorClient(CuratorConnection):
         *,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        dialled = DialTarget(address, credentials.ca, Role.OPERATOR)
+        dialled = DialTarget(
+            address, credentials.ca, Role.OPERATOR, certificate=credentials.certificate
+        )
         super().__init__(dialled, credentials, warn=warn)
         self._admin = rpc.AdminStub(self._channel)
         self._federation = rpc.FederationStub(self._channel)

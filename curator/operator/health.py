@@ -33,7 +33,9 @@ def ask_health(
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
         except grpc.RpcError as error:
-            dialled = DialTarget(address, credentials.ca, Role.OPERATOR)
+            dialled = DialTarget(
+                address, credentials.ca, Role.OPERATOR, certificate=credentials.certificate
+            )
             raise explain_failure(error, dialled, limit_s=timeout_s) from error
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
     if not live and answer.status != health_pb2.HealthCheckResponse.SERVING:

@@ -32,14 +32,19 @@ from dppca.common.kernel.identity.tls import (
     Role,
     Term,
     check_credentials,
+    ended_text,
     load_credentials,
+    parse_certificate,
     parse_identity,
     peer_certificate,
+    renewal,
 )
 from dppca.common.shell.stray_keys import find_authority_keys
 from dppca.curator.observability.log import log_event
 
 _FILES = (CA, CERTIFICATE, KEY, REVOKED)
+AUTHORITY = "authority"
+_CLOCK = "the curator's"
 _FileStates = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -63,7 +68,7 @@ class Authenticator:
     def __init__(self, folder: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
         self._folder = folder
         self._clock = clock
-        self._warned: dict[int, date] = {}
+        self._warned: dict[tuple[int, bool], date] = {}
         self._stray_keys_sought: date | None = None
         self._loaded = self._last_seen = self._file_states()
         self.credentials, self.expires = self._read_credentials()
@@ -89,9 +94,7 @@ class Authenticator:
         if peer.serial in self.revoked.dates:
             raise IdentityError(f"certificate {peer.serial:x} of {party} is revoked")
         if self._clock() >= peer.expires:
-            raise IdentityError(
-                f"certificate {peer.serial:x} of {party} ended {peer.expires:%Y-%m-%d}"
-            )
+            raise IdentityError(ended_text(peer.identity, peer.expires, clock=_CLOCK))
 
     def refresh(self) -> None:
         """Poll the folder; load changes that have been stable for a tick. Call it at every tick."""
@@ -175,20 +178,49 @@ class Authenticator:
         self._warn_stray_keys()
         for what, pem in (
             ("curator", self.credentials.certificate),
-            ("authority", self.credentials.ca),
+            (AUTHORITY, self.credentials.ca),
         ):
-            self._warn_expiry(what, x509.load_pem_x509_certificate(pem))
+            self._warn_expiry(what, parse_certificate(pem))
+
+    @property
+    def expiries(self) -> Mapping[str, datetime]:
+        """Ends of the daemon's certificate and of its authority's, by the names in the metrics."""
+        authority = parse_certificate(self.credentials.ca).not_valid_after_utc
+        return {"curator": self.expires, AUTHORITY: authority}
+
+    @property
+    def ended(self) -> str:
+        """Say which certificate of the daemon's has ended, if nobody can connect; else empty."""
+        now = self._clock()
+        certificate = parse_certificate(self.credentials.certificate)
+        for holder, ends in (
+            (None, self.expiries[AUTHORITY]),
+            (parse_identity(certificate), self.expires),
+        ):
+            if now >= ends:
+                return ended_text(holder, ends, clock=_CLOCK)
+        return ""
 
     def _warn_expiry(self, party: str, certificate: x509.Certificate) -> None:
         now, serial = self._clock(), certificate.serial_number
         term = Term.from_certificate(certificate)
-        if now < term.warn_from or self._warned.get(serial) == now.date():
+        ended = now >= term.ends
+        if now < term.warn_from or self._warned.get((serial, ended)) == now.date():
             return
-        self._warned[serial] = now.date()
-        more = {"party": party, "serial": f"{serial:x}", "expires": f"{term.ends:%Y-%m-%d}"}
-        if now >= term.ends:
+        self._warned[serial, ended] = now.date()
+        more = {
+            "party": party,
+            "serial": f"{serial:x}",
+            "expires": f"{term.ends:%Y-%m-%d %H:%M} UTC",
+            "next": renewal(_holder(party, certificate)),
+        }
+        if ended:
             days = (now - term.ends).days
             log_event("certificate has ended", level=logging.ERROR, days_ago=days, **more)
         else:
             days = (term.ends - now).days
             log_event("certificate ends soon", level=logging.WARNING, days=days, **more)
+
+
+def _holder(party: str, certificate: x509.Certificate) -> Identity | None:
+    return None if party == AUTHORITY else parse_identity(certificate)

@@ -159,7 +159,8 @@ class CuratorClient(CuratorConnection):
         patience: Patience | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
+        own = credentials.certificate
+        dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy, own)
         super().__init__(dialled, credentials, patience=patience, warn=warn)
         self._signer = make_signer(credentials)
         self._name = parse_identity(parse_certificate(credentials.certificate)).name

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.durable.clock import duration_text
 from dppca.common.kernel.durable.files import open_to_others
 from dppca.common.kernel.errors import (
     DataError,
@@ -31,7 +32,14 @@ from dppca.common.kernel.errors import (
     StudyError,
     UploadError,
 )
-from dppca.common.kernel.identity.tls import Role, Term, check_credentials, load_credentials
+from dppca.common.kernel.identity.tls import (
+    Identity,
+    Role,
+    Term,
+    check_credentials,
+    load_credentials,
+    renewal,
+)
 from dppca.common.kernel.study import Study
 from dppca.common.shell.stray_keys import find_authority_keys
 from dppca.common.transport.greeting import Greeting, clock_remark
@@ -168,18 +176,20 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
     own, authority = Term.from_pem(credentials.certificate), Term.from_pem(credentials.ca)
     if now >= own.warn_from:
         message = (
-            f"the certificate expires in {(own.ends - now).days} days: run `dppca-owner renew`, "
-            f"or send {site.request} to the operator to sign again"
+            f"the certificate {_soon(own.ends, now)}: {renewal(Identity(site.name, Role.OWNER))}"
         )
         yield Diagnosis("certificates", State.WARNING, message)
     else:
         yield Diagnosis("certificates", State.OK, f"valid until {own.ends:%Y-%m-%d}")
     if now >= authority.warn_from:
-        message = (
-            f"the authority's certificate, ca.pem, expires in {(authority.ends - now).days} days: "
-            "ask the operator for the next authority's certificate"
-        )
+        message = f"the certificate of the authority (ca.pem) {_soon(authority.ends, now)}: "
+        message += renewal(None)
         yield Diagnosis("certificates", State.WARNING, message)
+
+
+def _soon(ends: datetime, now: datetime) -> str:
+    left = duration_text(ends - now)
+    return f"expires in {left}, on {ends:%Y-%m-%d %H:%M} UTC by this machine's clock"
 
 
 def _proxy(site: Site) -> Iterator[Diagnosis]:

@@ -191,37 +191,50 @@ def check_credentials(
         raise IdentityError(
             f"the certificate is for {identity.role.value} {identity.name}, not for "
             f"{role.value} {name or ''}".rstrip()
-            + f": {_where_from(role, 'ask the operator for the right one')}"
+            + ": "
+            + (
+                "ask the operator for the right one"
+                if role is Role.OWNER
+                else "name the folder of another one as --credentials, or make one with "
+                f"`dppca-curator pki issue --role {role.value}`"
+            )
         )
-    for what, document in (("certificate", certificate), ("authority's certificate", authority)):
+    for what, document in (("authority's certificate", authority), ("certificate", certificate)):
         if now < document.not_valid_before_utc:
             raise IdentityError(
                 f"the {what} is not valid before {document.not_valid_before_utc:%Y-%m-%d %H:%M} "
                 "UTC: check this machine's clock"
             )
         if now >= document.not_valid_after_utc:
-            raise IdentityError(
-                f"the {what} expired on {document.not_valid_after_utc:%Y-%m-%d} by this clock: "
-                + (
-                    "it needs a new authority, and new certificates for everybody"
-                    if document is authority
-                    else _where_from(
-                        role,
-                        "run `dppca-owner renew`, or send the operator your request.pem to sign "
-                        "again",
-                    )
-                )
-            )
+            holder = None if document is authority else identity
+            raise IdentityError(ended_text(holder, document.not_valid_after_utc))
     return certificate.not_valid_after_utc
 
 
-def _where_from(role: Role, owners_way: str) -> str:
-    """Return a hint where a party gets a valid certificate."""
-    if role is Role.OWNER:
-        return owners_way
+def ended_text(holder: Identity | None, ends: datetime, *, clock: str = "this machine's") -> str:
+    """Say whose certificate has ended, when, by whose clock, and who renews it with what command.
+
+    ``holder`` is None for the authority's own certificate.
+    """
+    who = f"{holder.role.value} {holder.name}" if holder else "the authority (ca.pem)"
+    until = f"{ends:%Y-%m-%d %H:%M} UTC"
+    return f"the certificate of {who} expired on {until} by {clock} clock: {renewal(holder)}"
+
+
+def renewal(holder: Identity | None) -> str:
+    """Say who renews a party's certificate with what command; ``holder`` as in `ended_text`."""
+    if holder is None:
+        made = "the operator makes another authority (`dppca-curator pki init`)"
+        return f"{made} and certificates of everybody"
+    if holder.role is Role.OWNER:
+        return (
+            "the operator signs this owner's request.pem again (`dppca-curator pki sign`); for "
+            "another key the owner runs `dppca-owner renew` first"
+        )
+    hosts = ", with the same --host" if holder.role is Role.CURATOR else ""
     return (
-        f"name the folder of another one as --credentials, or make one with `dppca-curator pki "
-        f"issue --role {role.value}`"
+        f"the operator makes another one (`dppca-curator pki issue --role {holder.role.value} "
+        f"--name {holder.name}`{hosts})"
     )
 
 

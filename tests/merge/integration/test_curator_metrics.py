@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import grpc
@@ -21,10 +22,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.testbed import CURATOR, SERVE
 from dppca.curator.cli import cli
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
+from tests.support.certificates import write_credentials
 from tests.support.commands import answer_of
 from tests.support.curator import Curator, far_moment
 from tests.support.party import Party
@@ -71,6 +74,30 @@ def curator(tmp_path: Path) -> Iterator[Watched]:
     curator = Watched(tmp_path).start()
     yield curator
     curator.stop()
+
+
+def test_a_daemon_whose_certificate_has_ended_is_not_ready_and_says_who_renews_it(
+    tmp_path: Path,
+) -> None:
+    curator = Watched(tmp_path)
+    ends = datetime.now(UTC) + timedelta(hours=12)
+    issued = curator.authority.issue(Role.CURATOR, "hub", end=ends)
+    write_credentials(curator.credentials, issued)
+    curator.start_with_clock()
+    try:
+        assert curator.get("/ready") == (200, "yes\n")
+        curator.move_clock()
+        wait_until(lambda: curator.get("/ready")[0] == 503)
+        said = curator.get("/ready")[1]
+        assert "curator hub expired on" in said
+        assert "pki issue --role curator --name hub" in said
+        now = curator.series()
+        assert now["ready",] == 0
+        assert now["certificate_expiry_seconds", "curator"] <= 0
+        assert now["certificate_expiry_seconds", "authority"] > 0
+        wait_until(lambda: '"certificate has ended"' in curator.log.read_text())
+    finally:
+        curator.stop()
 
 
 def names_of(kind: type[DppcaError]) -> Iterator[str]:

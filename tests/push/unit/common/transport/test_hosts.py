@@ -12,7 +12,7 @@ import pytest
 
 from dppca.common.kernel.errors import DppcaError, IdentityError, PeerError, UnreachableError
 from dppca.common.kernel.identity.tls import Credentials, Role
-from dppca.common.transport.channels import explain_failure, open_channel, with_retries
+from dppca.common.transport.channels import Patience, explain_failure, open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget, Reach, look
 from tests.support.certificates import Authority, new_authority
 from tests.support.patience import WAIT_S
@@ -117,6 +117,29 @@ def test_a_wrong_clock_here_is_named(
     assert isinstance(error, IdentityError)
     assert words in str(error)
     assert f"this machine's clock says {NOW:%Y-%m-%d}" in str(error)
+    if term is PAST:
+        assert f"{PAST['end']:%Y-%m-%d %H:%M} UTC" in str(error)
+        assert "pki issue --role curator --name hub" in str(error)
+
+
+def test_a_caller_whose_certificate_ends_meanwhile_waits_no_longer(authority: Authority) -> None:
+    caller, told = authority.issue(Role.OWNER, "o", **PAST), list[str]()
+    with reserved_port() as port:
+        dialled = DialTarget(
+            f"127.0.0.1:{port}", caller.ca, Role.OWNER, certificate=caller.certificate
+        )
+        with open_channel(dialled.address, caller) as channel:
+            method = channel.unary_unary("/test/Answer")
+            with pytest.raises(IdentityError, match=r"owner o expired on .* by this machine") as it:
+                with_retries(
+                    lambda left: method(b"", timeout=left),
+                    deadline_s=WAIT_S,
+                    patience=Patience(lambda: 10_000.0, told.append),
+                    dialled=dialled,
+                    sleep=lambda _: None,
+                )
+    assert "pki sign" in str(it.value)
+    assert told == []
 
 
 @pytest.mark.parametrize("wrong", ["another authority", "past", "future"])

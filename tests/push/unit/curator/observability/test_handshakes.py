@@ -52,6 +52,7 @@ def test_a_refused_handshake_is_an_event_and_no_words_are_lost(
         ("CERTIFICATE_VERIFY_FAILED: certificate is not yet valid", "clock is behind"),
         ("CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate", "another authority"),
         ("PEER_DID_NOT_RETURN_A_CERTIFICATE: x", "shows no certificate"),
+        ("BAD_PACKET_LENGTH: x", "this daemon's certificate may have ended"),
         ("NO_SHARED_CIPHER: x", "does not speak TLS 1.3"),
         ("HTTP_REQUEST: x", "does not speak TLS"),
         ("SOMETHING_NEW: x", "SOMETHING_NEW: x"),

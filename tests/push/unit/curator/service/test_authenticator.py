@@ -48,6 +48,30 @@ def test_a_certificate_ends_soon_until_it_has_ended(
         assert fields["days_ago"] == days_later - 20
 
 
+def test_a_certificate_that_ends_today_is_said_to_end_and_then_to_have_ended(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [NOW.replace(hour=6, minute=0, second=0)]
+    end = now[0] + timedelta(hours=3)
+    issued = authority.issue(Role.CURATOR, "hub", start=now[0] - timedelta(days=9), end=end)
+    kept = _Kept()
+    monkeypatch.setattr(LOGGER, "handlers", [kept])
+    authenticator = Authenticator(write_credentials(tmp_path, issued), clock=lambda: now[0])
+    assert authenticator.ended == ""
+    for _ in range(3):
+        now[0] += timedelta(hours=2)
+        authenticator.refresh()
+    said = [(event, fields["expires"]) for event, _, fields in kept.lines]
+    until = f"{end:%Y-%m-%d %H:%M} UTC"
+    assert said == [("certificate ends soon", until), ("certificate has ended", until)]
+    assert all("pki issue --role curator --name hub" in f["next"] for *_, f in kept.lines)  # type: ignore[operator]
+    assert authenticator.ended == (
+        f"the certificate of curator hub expired on {until} by the curator's clock: the operator "
+        "makes another one (`dppca-curator pki issue --role curator --name hub`, with the same "
+        "--host)"
+    )
+
+
 def test_an_authoritys_secret_key_beside_the_daemons_is_named_at_the_start_and_once_a_day(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
