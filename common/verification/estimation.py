@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,9 +24,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class Question:
     """A question of the command, of ``fewest`` to ``most`` names; None is any number.
 
-    ``options`` are those that it has beside the ones of every question; others are usage errors.
+    ``usage`` is what follows it on a command line. ``options`` are those that it has beside the
+    ones of every question; others are usage errors.
     """
 
+    usage: str
     fewest: int
     most: int | None
     ask: Callable[["Estimates", tuple[str, ...], dict[str, Any]], "EstimateAnswer"]
@@ -33,27 +36,68 @@ class Question:
 
 
 QUESTIONS = {
-    "mean": Question(1, 1, lambda asked, names, more: asked.mean(names[0], **more), ("by",)),
-    "share": Question(1, 1, lambda asked, names, more: asked.proportion(names[0], **more), ("by",)),
-    "difference": Question(
-        1, 1, lambda asked, names, more: asked.difference(names[0], **more), ("by", "labels")
+    "mean": Question(
+        "NUMBER [--by ATTRIBUTE]",
+        1,
+        1,
+        lambda asked, names, more: asked.mean(names[0], **more),
+        ("by",),
     ),
-    "table": Question(2, 2, lambda asked, names, _: asked.table(*names)),
-    "independence": Question(2, 2, lambda asked, names, _: asked.independence(*names)),
+    "share": Question(
+        "ATTRIBUTE[=LABEL] [--by ATTRIBUTE]",
+        1,
+        1,
+        lambda asked, names, more: asked.proportion(names[0], **more),
+        ("by",),
+    ),
+    "difference": Question(
+        "NAME --by ATTRIBUTE",
+        1,
+        1,
+        lambda asked, names, more: asked.difference(names[0], **more),
+        ("by", "labels"),
+    ),
+    "table": Question("ATTRIBUTE ATTRIBUTE", 2, 2, lambda asked, names, _: asked.table(*names)),
+    "independence": Question(
+        "ATTRIBUTE ATTRIBUTE", 2, 2, lambda asked, names, _: asked.independence(*names)
+    ),
     "odds-ratio": Question(
-        2, 2, lambda asked, names, more: asked.odds_ratio(*names, **more), ("against",)
+        "LABEL LABEL",
+        2,
+        2,
+        lambda asked, names, more: asked.odds_ratio(*names, **more),
+        ("against",),
     ),
     "relative-risk": Question(
-        2, 2, lambda asked, names, more: asked.relative_risk(*names, **more), ("against",)
+        "LABEL LABEL",
+        2,
+        2,
+        lambda asked, names, more: asked.relative_risk(*names, **more),
+        ("against",),
     ),
-    "correlation": Question(2, None, lambda asked, names, _: asked.correlation(*names)),
-    "ols": Question(2, None, lambda asked, names, more: _ols(asked, names, **more), ("variance",)),
-    "components": Question(0, 0, lambda asked, _, __: asked.components()),
+    "correlation": Question(
+        "NAME NAME ...", 2, None, lambda asked, names, _: asked.correlation(*names)
+    ),
+    "ols": Question(
+        "OUTCOME NAME ...",
+        2,
+        None,
+        lambda asked, names, more: _ols(asked, names, **more),
+        ("variance",),
+    ),
+    "components": Question("", 0, 0, lambda asked, _, __: asked.components()),
 }
 
 
+def _with_questions(help_text: str) -> str:
+    """Return a command's docstring with the list of questions in the place of ``QUESTIONS``."""
+    lines = (f"  {name} {question.usage}".rstrip() for name, question in QUESTIONS.items())
+    whole = "\n".join(("Questions, with the names that follow:", *lines))
+    return cleandoc(help_text).replace("QUESTIONS", whole)
+
+
 def estimate_options(command: _Command) -> _Command:
-    """Add the arguments and options of an estimate."""
+    """Add the arguments and options of an estimate, and its questions to the help."""
     for option in (
         click.option("--by", metavar="ATTRIBUTE", help="Attribute whose labels make the groups."),
         click.option(
@@ -91,6 +135,7 @@ def estimate_options(command: _Command) -> _Command:
         click.argument("result", type=FILE),
     ):
         command = option(command)
+    command.__doc__ = _with_questions(command.__doc__ or "")
     return command
 
 

@@ -24,12 +24,7 @@ def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) ->
     fails.
 
     \b
-    Questions, with the names that follow:
-      mean NUMBER [--by ATTRIBUTE]         share ATTRIBUTE[=LABEL]
-      difference NAME --by ATTRIBUTE       correlation NAME NAME ...
-      table ATTRIBUTE ATTRIBUTE            independence ATTRIBUTE ATTRIBUTE
-      odds-ratio LABEL LABEL               relative-risk LABEL LABEL
-      ols OUTCOME NAME ...                 components
+    QUESTIONS
 
     \b
     Example:

@@ -125,6 +125,13 @@ FOR = {
 }
 
 
+def test_the_help_lists_every_question_with_what_follows_it() -> None:
+    code, out, _ = run_here(owner, "estimate", "--help")
+    assert code == 0
+    for name, question in QUESTIONS.items():
+        assert f"\n    {name} {question.usage}".rstrip() + "\n" in out
+
+
 def test_every_option_of_a_question_alone_is_known_here() -> None:
     shared = {"these_rows", "population", "adjust", "first", "crl", "ca", "as_json", "help"}
     for program in (owner, curator):
