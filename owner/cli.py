@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from dppca.common.kernel.documents.names import nearest_name
-from dppca.common.shell.console import FOLDER, run_and_end, telling_interrupts
+from dppca.common.shell.console import FOLDER, run_and_end, telling_interrupts, terminable
 from dppca.common.shell.pasting import repeat_options
 
 COMMANDS = {
@@ -95,8 +95,8 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; one that is interrupted says what is known of charges."""
-        with telling_interrupts(lambda: _interrupted(ctx.invoked_subcommand)):
+        """Run a command; one that is ended by a signal says what is known of charges."""
+        with terminable(), telling_interrupts(lambda: _interrupted(ctx.invoked_subcommand)):
             return super().invoke(ctx)
 
     def format_commands(

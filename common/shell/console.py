@@ -18,10 +18,11 @@ import re
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +52,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 """Types of a command's arguments; they need not exist."""
 KNOWN_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class UnprintedError(Exception):
+    """Standard output takes nothing, such as a file on a full disk; all else was done."""
 
 
 class Whole(click.IntRange):
@@ -149,7 +154,8 @@ def _run(group: click.Command, arguments: list[str] | None) -> NoReturn:
     argv = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in argv
     try:
-        code = group.main(args=argv, standalone_mode=False)
+        with _printing():  # click prints help and versions itself
+            code = group.main(args=argv, standalone_mode=False)
     except click.exceptions.Abort as error:
         # click raises it for a KeyboardInterrupt, whose text has details if a command set one.
         detail = str(error.__cause__) if isinstance(error.__cause__, KeyboardInterrupt) else ""
@@ -172,6 +178,8 @@ def _run(group: click.Command, arguments: list[str] | None) -> NoReturn:
         # The reader has closed the pipe, as with `| head`.
         sys.stderr.close()
         raise SystemExit(INTERRUPTED_EXIT_CODE) from None
+    except UnprintedError as error:
+        _fail(str(error), "UnprintedError", UNEXPECTED_EXIT_CODE, as_json=False)
     except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
         if isinstance(error, ModuleNotFoundError) and not (error.name or "dppca").startswith(
             "dppca"
@@ -185,6 +193,23 @@ def _run(group: click.Command, arguments: list[str] | None) -> NoReturn:
         message = "a defect in this software, please report it with the lines above"
         _fail(message, type(error).__name__, UNEXPECTED_EXIT_CODE, as_json=as_json)
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """Raise `UnprintedError` where printing by click fails, but for a pipe that was closed.
+
+    What could not be written is given up, so that nobody tries it again.
+    """
+    try:
+        yield
+    except OSError as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        printing = any(frame.f_code is click.echo.__code__ for frame, _ in frames)
+        if not printing or isinstance(error, BrokenPipeError):
+            raise
+        sys.stdout = io.StringIO()
+        raise UnprintedError(f"the answer could not be printed: {error.strerror}") from error
 
 
 def _with_cure(error: click.ClickException) -> click.ClickException:
@@ -275,7 +300,9 @@ def emit(result: object, text: str, *, as_json: bool) -> None:
         document = to_document(result)
         if is_dataclass(result):
             document = {"command": _command_name(), **document}
-        click.echo(escaped_json(json.dumps(document, ensure_ascii=False, allow_nan=False)))
+        text = escaped_json(json.dumps(document, ensure_ascii=False, allow_nan=False))
+        with _printing():
+            click.echo(text)
     elif text:
         say(text)
 
@@ -290,8 +317,12 @@ def _command_name() -> str:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text for people: commands in it can be pasted, invisible characters are escapes."""
-    click.echo(shown(pasted(text)), err=err)
+    """Print text for people: commands in it can be pasted, invisible characters are escapes.
+
+    Nothing ends because standard error takes no more, as a log on a full disk.
+    """
+    with suppress(OSError) if err else _printing():
+        click.echo(shown(pasted(text)), err=err)
 
 
 def steps_lines(steps: Sequence[str]) -> list[str]:
@@ -393,6 +424,18 @@ def progress(
 
 
 @contextmanager
+def telling_failures(said: Callable[[], str]) -> Iterator[None]:
+    """Add the text of ``said``, if any, to an error that ends the block."""
+    try:
+        yield
+    except (DppcaError, UnprintedError) as error:
+        if more := said():
+            public = error.public if isinstance(error, DppcaError) else ""
+            error.args = (f"{(str(error) or public).rstrip('.')}. {more}",)
+        raise
+
+
+@contextmanager
 def telling_interrupts(said: Callable[[], str]) -> Iterator[None]:
     """Add the text of ``said`` to an interrupt of the block, unless it has a text already."""
     try:
@@ -405,7 +448,13 @@ def telling_interrupts(said: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """End the block at SIGTERM or a closed terminal as at Ctrl-C, so that it can clean up."""
+    """End the block at SIGTERM or a closed terminal as at Ctrl-C, so that it can clean up.
+
+    Outside the main thread, which alone gets signals, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     numbers = [signal.SIGTERM]
     # Under nohup a closed terminal must have no effect; Windows has no such signal.
     closed = getattr(signal, "SIGHUP", None)
@@ -422,7 +471,11 @@ def terminable() -> Iterator[None]:
 def _fail(message: str, name: str, code: int, *, as_json: bool) -> NoReturn:
     if as_json:
         document: ErrorDocument = {"error": {"class": name, "message": message, "exit_code": code}}
-        click.echo(escaped_json(json.dumps(document, ensure_ascii=False)))
+        try:
+            with _printing():
+                click.echo(escaped_json(json.dumps(document, ensure_ascii=False)))
+        except UnprintedError as error:
+            say(f"error: {error}", err=True)
     say(f"error: {message}", err=True)
     raise SystemExit(code)
 

@@ -9,6 +9,7 @@ few seconds. Pings find a connection that has gone silent within `SILENT_S`, wha
 then dials again, at least every ten seconds, and asks again where a name leads.
 """
 
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ from dppca.common.transport.status import (
     is_closed_after_tls,
     is_late,
     is_other_host,
+    is_store_failure,
     is_unanswered,
     may_retry,
     with_hint,
@@ -76,6 +78,8 @@ CALL_TIMEOUT_S = 30.0
 ATTEMPTS = 8
 """Largest number of attempts without patience, not counting those that find the other side busy."""
 
+STORE_S = 10.0
+"""Longest pause before a call that the curator's disk could not take is made again."""
 _GLANCE_S = 2.0
 """Longest second look while a call goes on."""
 STUDIES_PAGE = 1000
@@ -258,6 +262,8 @@ def with_retries(
             until = datetime.now(UTC) + timedelta(seconds=waits_until - clock())
             reason = str(failed).rstrip(".")
             patience.told(f"{reason}. Trying again until {until:%H:%M:%S} UTC; Ctrl-C ends it.")
+        if is_store_failure(error):  # asked again only by who has time: each is a whole upload
+            return clock() >= waits_until
         spent = counted >= attempts and (clock() >= waits_until or closed >= attempts)
         return spent or clock() >= end
 
@@ -265,7 +271,7 @@ def with_retries(
         retry=tenacity.retry_if_exception(
             lambda error: isinstance(error, grpc.RpcError) and may_retry(error)
         ),
-        wait=tenacity.wait_random_exponential(multiplier=0.1, max=5),
+        wait=_pause,
         stop=ended,
         sleep=sleep,
         reraise=True,
@@ -276,6 +282,16 @@ def with_retries(
         raise explain_failure(
             error, dialled, limit_s=deadline_s, refused=closed >= attempts
         ) from error
+
+
+def _pause(state: tenacity.RetryCallState) -> float:
+    """Seconds before the next attempt; a disk is not freed in less than some."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    full = isinstance(error, grpc.RpcError) and is_store_failure(error)
+    return STORE_S * random.uniform(0.5, 1) if full else _BACKOFF(state)  # noqa: S311 - no secret
+
+
+_BACKOFF = tenacity.wait_random_exponential(multiplier=0.1, max=5)
 
 
 def explain_failure(

@@ -79,7 +79,8 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.ChainError: "this site's ledger is older than one it used before: restore the newest "
     "copy of ledger.sqlite",
     errors.NotReadyError: "wait for the other owners and ask again",
-    errors.StoreError: "the operator must check the curator's disk",
+    errors.StoreError: "the operator frees space on the curator's disk or corrects its "
+    "permissions; then run the same command again: nothing is lost or charged twice",
     errors.PeerError: "the operator finds the reason in the curator's log",
     errors.LimitError: "the operator may raise the curator's limits",
     errors.UploadError: "run the same command again; if it fails again, the network changes bytes",
@@ -183,7 +184,17 @@ def may_retry(error: grpc.RpcError) -> bool:
     """Return True if the same call may succeed later."""
     code, details, _ = _status_parts(error)
     kind = _by_status(code, details)
-    return kind is errors.BusyError or (code in RETRIED and kind is not errors.IdentityError)
+    return (
+        kind is errors.BusyError
+        or (code in RETRIED and kind is not errors.IdentityError)
+        or is_store_failure(error)
+    )
+
+
+def is_store_failure(error: grpc.RpcError) -> bool:
+    """Return True if the other side could not write or read its store, as on a full disk."""
+    _, _, trailers = _status_parts(error)
+    return _by_name(str(trailers.get(TRAILER, ""))) is errors.StoreError
 
 
 def is_busy(error: grpc.RpcError) -> bool:

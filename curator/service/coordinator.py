@@ -52,6 +52,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit
 from dppca.curator.service.masked_sums import digest_set, read_evidence, read_openings, read_uploads
+from dppca.curator.service.transfer import note_failure
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission, lifecycle, openings, settlement
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
@@ -511,6 +512,7 @@ class StudyCoordinator:
             return answer
 
         task = asyncio.ensure_future(finish())
+        task.add_done_callback(note_failure)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -70,14 +70,21 @@ async def receive_chunks(
             if writing is not None:  # one chunk is written while the next one arrives
                 await asyncio.shield(writing)
             writing = loop.run_in_executor(threads, _take, part.chunk, verifier, spool)
+            writing.add_done_callback(note_failure)
         if writing is not None:
             await asyncio.shield(writing)
         writing = loop.run_in_executor(threads, _finish, verifier, spool)
+        writing.add_done_callback(note_failure)
         await asyncio.shield(writing)
     finally:
         if writing is not None:  # the file stays open for the thread that writes it
-            await asyncio.wait([writing])
-            writing.exception()  # the first failure is the one that counts
+            await asyncio.wait([writing])  # the first failure is the one that counts
+
+
+def note_failure(done: asyncio.Future[Any]) -> None:
+    """Take note of a failure for which nobody waits any more, since a daemon that stops has to."""
+    if not done.cancelled():
+        done.exception()
 
 
 def read_pieces(path: Path) -> Iterator[bytes]:

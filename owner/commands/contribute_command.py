@@ -52,12 +52,12 @@ def command(folder: Path, /, *, wait: float, yes: bool, as_json: bool, **given: 
     """
     from dppca.owner.commands.consent import Terminal
     from dppca.owner.commands.contribute import contribute
-    from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.commands.interrupt import report_charges
     from dppca.owner.commands.preview import ContributionOptions
     from dppca.owner.render.contributions import contribution_text
     from dppca.owner.site.config import load_site
 
     site, asked = load_site(folder), ContributionOptions(**given)
-    with report_charges_on_interrupt(site, asked.study_name):
+    with report_charges(site, asked.study_name):
         document = contribute(site, asked, Terminal(yes=yes, quiet=as_json), wait_s=wait)
         emit(document, contribution_text(document), as_json=as_json)

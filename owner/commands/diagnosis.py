@@ -188,7 +188,8 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
 
 
 def _soon(ends: datetime, now: datetime) -> str:
-    left = duration_text(ends - now)
+    days = (ends - now).days
+    left = f"{days} days" if days > 1 else duration_text(ends - now)
     return f"expires in {left}, on {ends:%Y-%m-%d %H:%M} UTC by this machine's clock"
 
 

@@ -1,14 +1,15 @@
-"""Messages of an interrupted command: they say what was charged, according to the ledger.
+"""Messages of a command that was cut off or failed: what was charged, according to the ledger.
 
-Ctrl-C may come before the charge, after it, or while the bytes are on their way. The command cannot
-know which, so the ledger is read again.
+Ctrl-C, a full disk or a lost connection may come before the charge, after it, or while the bytes
+are on their way. The command cannot know which, so the ledger is read again.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.shell.console import telling_interrupts
+from dppca.common.shell.console import telling_failures, telling_interrupts
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.file import read_history
@@ -19,12 +20,31 @@ _UNREADABLE = (
 )
 
 
-def report_charges_on_interrupt(site: Site, study: str) -> AbstractContextManager[None]:
-    """Report the charges for a study if the block is interrupted."""
+@contextmanager
+def report_charges(site: Site, study: str) -> Iterator[None]:
+    """Report the charges for a study if the block is interrupted, or fails after a charge."""
     before = known_history(site)
-    return telling_interrupts(
-        lambda: f"interrupted: {charges_text(before, known_history(site), study)}"
-    )
+
+    with (
+        telling_failures(lambda: _standing_text(before, known_history(site), study)),
+        telling_interrupts(
+            lambda: f"interrupted: {charges_text(before, known_history(site), study)}"
+        ),
+    ):
+        yield
+
+
+def _standing_text(before: History | None, after: History | None, study: str) -> str:
+    """Return the charges that stand though their command failed; empty if there are none."""
+    if before is None or after is None:
+        return ""  # the error is the ledger's own
+    ours = [each for each in after.reservations if each.request.study == study]
+    if all(each.release_id in before.reserved and is_finished(after, each) for each in ours):
+        return ""
+    new = [each for each in ours if each.release_id not in before.reserved]
+    waiting = [each for each in ours if each in new or not is_finished(after, each)]
+    stands = [f"{_describe_charge(each)}, and this charge stands" for each in new]
+    return ". ".join([*stands, *(_describe_progress(each, after) for each in waiting)])
 
 
 def report_entries_on_interrupt(site: Site) -> AbstractContextManager[None]:

@@ -55,7 +55,7 @@ def command(
 
     from dppca.common.pages.rendering import check_report
     from dppca.common.pages.study_header import study_header
-    from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.commands.interrupt import report_charges
     from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
     from dppca.owner.ledger.file import read_history
     from dppca.owner.release.contribution import choose_data_set
@@ -77,7 +77,7 @@ def command(
             "a file with --synthetic"
         )
     check_report()
-    with report_charges_on_interrupt(site, study.name):
+    with report_charges(site, study.name):
         path = output or site.study_folder(study_name) / "report.html"
         history = read_history(site.ledger)
         data_set = choose_data_set(study, history, load_policy(site), data_set_name)

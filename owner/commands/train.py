@@ -98,7 +98,7 @@ def command(folder: Path, /, *, as_json: bool, **given: Any) -> None:
       dppca-owner train nltcs --target outside --kernel linear
       dppca-owner train nltcs --target outside --method dp-svm --epsilon 0.5
     """
-    from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.commands.interrupt import report_charges
     from dppca.owner.render.models import released_model_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_studies import kept_study
@@ -107,7 +107,7 @@ def command(folder: Path, /, *, as_json: bool, **given: Any) -> None:
     resolved = resolve(options)
     site = load_site(folder)
     study = kept_study(site, options.study_name)
-    with report_charges_on_interrupt(site, study.name):
+    with report_charges(site, study.name):
         if resolved.label is Label.RELEASED:
             from dppca.owner.commands.consent import Terminal
             from dppca.owner.commands.release_model import release_model

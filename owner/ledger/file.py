@@ -154,8 +154,9 @@ def _raise(error: sqlite3.Error) -> NoReturn:
             "than the last contribution"
         ) from error
     raise LedgerError(
-        f"the ledger cannot be used ({error}): nothing was written by this step; free space on its "
-        "disk or correct its permissions, then run the same command again"
+        f"the ledger cannot be used ({error}): this step wrote nothing, and charges of earlier "
+        "steps stand; free space on its disk or correct its permissions, then run the same command "
+        "again: it goes on where this one ended, and charges nothing twice"
     ) from error
 
 

@@ -19,6 +19,7 @@ from dppca.common.pages.guard import read_form
 from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.coverage import find_refusals
+from dppca.owner.commands.interrupt import report_charges
 from dppca.owner.commands.opening import open_sum, preview_opening
 from dppca.owner.commands.page.artefacts import stamp
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
@@ -140,7 +141,8 @@ class ConsentPages:
 
         def work(job: Job) -> None:
             options = ContributionOptions(name, data_set, digest)
-            contribute(self._pages.site, options, PageDialogue(job, agreed))
+            with report_charges(self._pages.site, options.study_name):
+                contribute(self._pages.site, options, PageDialogue(job, agreed))
 
         begun = self._pages.begin(Job(name, f"The contribution to {name}", consents=True), work)
         kept = self._previews.items()

@@ -28,6 +28,7 @@ PATIENT = (
     f"config.DaemonConfig = partial(config.DaemonConfig, grace_s={WAIT_S}); cli.main()"
 )
 """A curator that gives running calls as long as a test waits."""
+HASTY = PATIENT.replace(f"grace_s={WAIT_S}", "grace_s=0.3")
 
 
 @pytest.fixture
@@ -103,6 +104,35 @@ def test_sigterm_finishes_what_runs_and_answers_who_waits(curator: Curator) -> N
     assert sorted(ends, key=str) == [False, "UnreachableError"]
     curator.start()
     assert list(curator.party("owner-1").result(STUDY, wait_s=0).contributed) == ["owner-1"]
+
+
+def test_a_slow_upload_at_the_stop_leaves_no_traceback_and_may_come_again(
+    curator: Curator,
+) -> None:
+    curator.start("-P", "-c", HASTY, "serve")
+    curator.operator().create(STUDY)
+    owner, release = curator.party("owner-1"), make_release(STUDY)
+    over, ends = threading.Event(), []
+
+    def slowly() -> Iterator[pb.ContributeRequest]:
+        yield from list(upload(header_of(release), release.payload(), chunk_bytes=8))[:3]
+        over.wait(WAIT_S)
+
+    def send() -> None:
+        with pytest.raises(grpc.RpcError) as failed:
+            owner.send(slowly())
+        ends.append(type(from_rpc_error(failed.value)).__name__)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    wait_until(lambda: len(list((curator.state / "incoming").iterdir())) == 1)
+    assert curator.terminate() == 0
+    over.set()
+    sending.join()
+    assert ends == ["UnreachableError"]
+    assert "Traceback" not in curator.log.read_text()
+    curator.start()
+    assert not curator.party("owner-1").contribute(release).already_stored
 
 
 def test_an_upload_that_is_cut_off_leaves_nothing(curator: Curator) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.support.page_shell import read_blocks
 from tools.markdown import ROOT
 from tools.reference import programs, walk
 
@@ -119,3 +120,20 @@ def test_every_example_in_a_help_text_is_one(program: str) -> None:
     ]
     assert len(examples) > 5
     assert [f"{shlex.join(each)}: {said}" for each in examples if (said := _fault(each))] == []
+
+
+PASTED = ("move-a-site", "runbook", "share-one-sum")
+"""Pages of blocks in which no step may follow a refused one."""
+
+
+@pytest.mark.parametrize("page", PASTED)
+def test_a_pasted_block_ends_with_the_exit_code_of_its_refused_step(page: str) -> None:
+    blocks = read_blocks(ROOT / f"docs/how-to/{page}.md")
+    assert blocks
+    for name, block in blocks.items():
+        if "<<" in block:  # a file that the reader writes
+            continue
+        whole = re.sub(r"\s#\s.*", "", block.replace("\\\n", " ")).strip()
+        steps = [line.rstrip() for line in whole.splitlines() if line.strip()]
+        lost = [step for step in steps[:-1] if not step.endswith(("&&", "|"))]
+        assert lost == [], f"{page}, {name}"

@@ -155,6 +155,45 @@ def test_an_answer_that_cannot_be_printed_is_no_success() -> None:
     assert b"No space left on device" in done.stderr
 
 
+PROGRAM = """
+import click
+from dppca.common.shell.console import {call}, run_and_end
+@click.command()
+def command():
+    {call}({arguments})
+run_and_end(command)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [("say", "'x' * 100"), ("say", "'x' * 100_000"), ("emit", "{}, '', as_json=True")],
+)
+def test_a_full_device_is_said_once_and_is_no_traceback(call: str, arguments: str) -> None:
+    program = PROGRAM.format(call=call, arguments=arguments)
+    line = ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-c", program]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert done.returncode == 70
+    assert done.stderr == "error: the answer could not be printed: No space left on device\n"
+
+
+@pytest.mark.parametrize("side", ["owner", "curator", "deploy.simulation"])
+def test_an_error_keeps_its_exit_code_where_nothing_can_be_printed(side: str) -> None:
+    program = f"import sys; sys.argv = ['x', 'none', '--json']; from dppca.{side}.cli import main"
+    for redirect in (">/dev/full", "2>/dev/full", ">/dev/full 2>&1"):
+        line = [
+            "sh",
+            "-c",
+            f'exec "$@" {redirect}',
+            "sh",
+            sys.executable,
+            "-c",
+            f"{program}; main()",
+        ]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=False)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
 def test_a_system_without_hangups_ends_a_block_at_sigterm_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -19,6 +19,7 @@ from dppca.common.kernel.errors import (
     ConflictError,
     IdentityError,
     LimitError,
+    StoreError,
     UnknownStudyError,
     UnreachableError,
     UploadError,
@@ -325,6 +326,20 @@ def test_patience_is_not_for_what_cannot_pass(failure: _Failure) -> None:
     with pytest.raises((IdentityError, UnknownStudyError)):
         with_retries(call, deadline_s=30, patience=Patience(lambda: 3600.0))
     assert call.n_calls == 1
+
+
+def test_a_curators_full_disk_is_waited_for_by_who_has_patience_alone() -> None:
+    full = _Failure(grpc.StatusCode.DATA_LOSS, StoreError.public, "StoreError")
+    clock, told, call = _Clock(), list[str](), _Call(full)
+    how = {"clock": clock.time, "sleep": clock.sleep}
+    with pytest.raises(StoreError, match="nothing is lost or charged twice"):
+        with_retries(call, deadline_s=600, **how)
+    assert call.n_calls == 1
+    call = _Call(full)
+    with pytest.raises(StoreError):
+        with_retries(call, deadline_s=30, patience=Patience(_Left(clock, 600), told.append), **how)
+    assert 60 <= call.n_calls <= 125, "every five to ten seconds"
+    assert len(told) == 1
 
 
 def test_who_closes_many_connections_after_the_handshake_refuses_whatever_the_patience() -> None:

@@ -2,18 +2,21 @@
 
 import re
 import shlex
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dppca.common.kernel.errors import StoreError
 from dppca.owner.cli import _CHARGE_NOTHING, COMMANDS
-from dppca.owner.commands.interrupt import charges_text, entered_text
+from dppca.owner.commands.interrupt import charges_text, entered_text, report_charges
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.file import read_history
+from dppca.owner.site.config import Site
 from tests.support.ledgers import NOW, drawn, history_of, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.studies import make_study
@@ -38,10 +41,15 @@ def site(made: OwnerSite, tmp_path: Path) -> OwnerSite:
     return made.copied_to(tmp_path / "site")
 
 
-def _interrupt_at(monkeypatch: pytest.MonkeyPatch, module: str, place: str) -> None:
+def _interrupt_at(
+    monkeypatch: pytest.MonkeyPatch,
+    module: str,
+    place: str,
+    number: signal.Signals = signal.SIGINT,
+) -> None:
     def reached(name: str) -> None:
         if name == place:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
 
     monkeypatch.setattr(f"{module}.checkpoint", reached)
 
@@ -57,13 +65,14 @@ def _interrupted(answer: tuple[int, Any]) -> str:
     return message
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_charge(
-    site: OwnerSite, release: str, monkeypatch: pytest.MonkeyPatch
+def test_what_doctor_prints_after_a_signal_finishes_the_release_without_a_charge(
+    site: OwnerSite, release: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = shlex.split(RELEASES[release])
     with monkeypatch.context() as patch:
-        _interrupt_at(patch, "dppca.owner.ledger.path", "reserve")
+        _interrupt_at(patch, "dppca.owner.ledger.path", "reserve", number)
         message = _interrupted(site.run(*line, "--yes"))
     charged = site.history
     assert len(charged.reservations) == 1
@@ -138,6 +147,33 @@ def test_every_step_of_a_contribution_is_told_from_the_others(tmp_path: Path) ->
         )
         assert "nothing was charged" in charges_text(after, after, STUDY.name)
         assert charges_text(steps[0], after, "other").endswith("by this command")
+
+
+def test_an_error_after_a_charge_says_that_it_stands_and_what_goes_on_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step fails from the state before it; a failure that charged nothing adds no word."""
+    site = Site(tmp_path, "owner-1", "hub.example:7443")
+    steps, place = _steps(tmp_path), "dppca.owner.commands.interrupt.known_history"
+    told = []
+    for after, name in zip(steps, SAID, strict=True):
+        seen = iter((steps[0], after))
+        monkeypatch.setattr(place, lambda _, seen=seen: next(seen))
+        with pytest.raises(StoreError) as failed, report_charges(site, STUDY.name):
+            raise StoreError("the disk is full.")
+        told.append(str(failed.value))
+        assert name == "nothing" or SAID[name](told[-1])
+    assert told[0] == "the disk is full."
+    for said in told[1:]:
+        assert said.startswith("the disk is full. study study-1 was charged to population survey")
+        assert "this charge stands" in said
+    monkeypatch.setattr(place, lambda _: steps[2])
+    with (
+        pytest.raises(StoreError, match="sends the same bytes at no further charge") as failed,
+        report_charges(site, STUDY.name),
+    ):
+        raise StoreError
+    assert "this charge stands" not in str(failed.value), "an earlier command made it"
 
 
 def test_an_interrupted_recovery_says_what_it_entered() -> None:
