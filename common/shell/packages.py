@@ -4,9 +4,10 @@ They are the extras of ``pyproject.toml``, and this software's own wheels. A mes
 packages themselves, because a package index may not know this software.
 
 Others, `HIDDEN`, are imported by libraries wherever they lie: pandas by pyarrow and scikit-learn,
-to know its values if they meet any; boto3 by `securesystemslib` and tornado by tenacity, to sign
-and to wait in other places. No command has a use for them, and each takes as long as a whole one.
-While they are hidden, such an import fails as where they are not installed, for which it is made.
+to know its values if they meet any; boto3 by `securesystemslib` and tornado by pyiceberg's
+tenacity, to sign and to wait in other places. No command has a use for them, and each takes as long
+as a whole one. While they are hidden, such an import fails as where they are not installed, for
+which it is made.
 """
 
 import sys

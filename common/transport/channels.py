@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, Self, TypeVar
 
 import grpc
-import tenacity
 from google.protobuf.message import Message
 
 from dppca.common.kernel.documents.names import nearest_name
@@ -65,27 +64,35 @@ from dppca.common.transport.status import (
 from dppca.common.wire import federation_pb2 as pb
 
 MAX_MESSAGE_BYTES = 8 << 20
+"""Largest message, in either direction: eight chunks, or a page of studies. Longer is a stream."""
 MAX_STREAMS = 64
+"""Calls at once on one connection: a curator's page and its lists need a few."""
 CHUNK_BYTES = 1 << 20
+"""Bytes of a file in one message: few enough that progress is seen on a slow line."""
 KEEPALIVE_S = 10
 """Time without a byte after which a client pings, and a server three times later."""
 PONG_S = 10
+"""Time for the answer to a ping: far above any round trip, so that no sound line is cut."""
 SILENT_S = KEEPALIVE_S + PONG_S
 """Time after which a client knows that a connection is silent."""
 IDLE_S = 300
+"""Time after which a server closes a connection without calls: others may need its place."""
 CONNECT_TIMEOUT_S = 10.0
+"""Time for a connection with its handshake, and the one after which a patient caller is told."""
 CALL_TIMEOUT_S = 30.0
+"""Time for a call with its retries, by default: one attempt may need all of it."""
 ATTEMPTS = 8
 """Largest number of attempts without patience, not counting those that find the other side busy."""
-
 STORE_S = 10.0
 """Longest pause before a call that the curator's disk could not take is made again."""
-_GLANCE_S = 2.0
-"""Longest second look while a call goes on."""
 STUDIES_PAGE = 1000
 """Studies of a list in one message; each has less than 2 KiB, and a message 8 MiB."""
 MOST_STUDIES = 100_000
 """Most studies of a list in all."""
+_GLANCE_S = 2.0  # longest second look while a call goes on
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0  # bounds of the waits, drawn at random, that double
+_REDIAL_MS = 5_000  # longest wait before a curator is dialled again, or its name asked for
+_METADATA_BYTES = 16 << 10  # of one call; ours have less than one KiB
 
 _T = TypeVar("_T")
 _Greeting = pb.ListStudiesRequest | pb.GetStudyRequest | pb.CreateStudyRequest
@@ -108,9 +115,9 @@ CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.enable_http_proxy", 0),  # only the site file decides about a proxy
     ("grpc.use_local_subchannel_pool", 1),
     # A curator that refused or closed a connection, or did not answer, is dialled again soon.
-    ("grpc.max_reconnect_backoff_ms", 5_000),
+    ("grpc.max_reconnect_backoff_ms", _REDIAL_MS),
     ("grpc.min_reconnect_backoff_ms", int(1000 * CONNECT_TIMEOUT_S)),
-    ("grpc.dns_min_time_between_resolutions_ms", 5_000),
+    ("grpc.dns_min_time_between_resolutions_ms", _REDIAL_MS),
 )
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -119,7 +126,7 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     # Clients ping every KEEPALIVE_S; the server accepts pings sooner.
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 1000 // 2),
     ("grpc.so_reuseport", 0),  # a second daemon on the port is an error
-    ("grpc.max_metadata_size", 16 << 10),
+    ("grpc.max_metadata_size", _METADATA_BYTES),
     ("grpc.max_concurrent_streams", MAX_STREAMS),  # of one connection
     # Windows that do not grow: at most 64 KiB for each call arrive before they are asked for. A
     # message that is asked for still arrives at once.
@@ -243,55 +250,50 @@ def with_retries(
     patience, began = patience or Patience(), clock()
     waits_until = began + patience.left()
     end = max(began + deadline_s, waits_until)
-    counted, closed, told = 0, 0, False
+    counted, closed, told, longest_wait_s = 0, 0, False, _FIRST_WAIT_S
 
-    def ended(state: tenacity.RetryCallState) -> bool:
-        nonlocal counted, closed, told
-        error = state.outcome.exception() if state.outcome is not None else None
-        if not isinstance(error, grpc.RpcError):
-            return True
-        if _own_end(dialled) is not None:
-            return True
-        counted += not is_busy(error)
-        closed = closed + 1 if is_closed_after_tls(error) else 0
-        long = counted >= attempts or clock() - began >= CONNECT_TIMEOUT_S
-        if long and not told and clock() < waits_until and closed < attempts:
-            told, failed = True, explain_failure(error, dialled, limit_s=_GLANCE_S, hinted=False)
-            if isinstance(failed, UnreachableError) and not failed.may_pass:
-                return True
-            until = datetime.now(UTC) + timedelta(seconds=waits_until - clock())
-            reason = str(failed).rstrip(".")
-            patience.told(f"{reason}. Trying again until {until:%H:%M:%S} UTC; Ctrl-C ends it.")
-        if is_store_failure(error):  # asked again only by who has time: each is a whole upload
-            return clock() >= waits_until
-        spent = counted >= attempts and (clock() >= waits_until or closed >= attempts)
-        return spent or clock() >= end
+    def is_patient() -> bool:
+        return clock() < waits_until and closed < attempts
 
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(
-            lambda error: isinstance(error, grpc.RpcError) and may_retry(error)
-        ),
-        wait=_pause,
-        stop=ended,
-        sleep=sleep,
-        reraise=True,
-    )
-    try:
-        return retrying(lambda: call(max(min(deadline_s, end - clock()), 0.001)))
-    except grpc.RpcError as error:
-        raise explain_failure(
-            error, dialled, limit_s=deadline_s, refused=closed >= attempts
-        ) from error
+    while True:
+        try:
+            return call(max(min(deadline_s, end - clock()), 0.001))
+        except grpc.RpcError as error:
+            goes_on = may_retry(error) and _own_end(dialled) is None
+            if goes_on:
+                counted += not is_busy(error)
+                closed = closed + 1 if is_closed_after_tls(error) else 0
+                is_long = counted >= attempts or clock() - began >= CONNECT_TIMEOUT_S
+                if is_long and not told and is_patient():
+                    told = True
+                    goes_on = _tell_waiting(error, dialled, patience, waits_until - clock())
+                if is_store_failure(error):  # each is a whole upload: only for who has time
+                    goes_on = goes_on and clock() < waits_until
+                else:
+                    goes_on = goes_on and (counted < attempts or is_patient()) and clock() < end
+            if not goes_on:
+                refused = closed >= attempts
+                raise explain_failure(
+                    error, dialled, limit_s=deadline_s, refused=refused
+                ) from error
+            # A disk is not freed in less than some seconds; else clients shall not come at once.
+            full = is_store_failure(error)
+            least, most = (STORE_S / 2, STORE_S) if full else (0, longest_wait_s)
+        sleep(random.uniform(least, most))  # noqa: S311 - no secret
+        longest_wait_s = min(2 * longest_wait_s, _LONGEST_WAIT_S)
 
 
-def _pause(state: tenacity.RetryCallState) -> float:
-    """Seconds before the next attempt; a disk is not freed in less than some."""
-    error = state.outcome.exception() if state.outcome is not None else None
-    full = isinstance(error, grpc.RpcError) and is_store_failure(error)
-    return STORE_S * random.uniform(0.5, 1) if full else _BACKOFF(state)  # noqa: S311 - no secret
-
-
-_BACKOFF = tenacity.wait_random_exponential(multiplier=0.1, max=5)
+def _tell_waiting(
+    error: grpc.RpcError, dialled: DialTarget | None, patience: Patience, left_s: float
+) -> bool:
+    """Say why a call failed and until when it is tried again; False if it can never succeed."""
+    failed = explain_failure(error, dialled, limit_s=_GLANCE_S, hinted=False)
+    if isinstance(failed, UnreachableError) and not failed.may_pass:
+        return False
+    until = datetime.now(UTC) + timedelta(seconds=left_s)
+    reason = str(failed).rstrip(".")
+    patience.told(f"{reason}. Trying again until {until:%H:%M:%S} UTC; Ctrl-C ends it.")
+    return True
 
 
 def explain_failure(

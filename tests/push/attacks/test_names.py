@@ -15,7 +15,6 @@ import grpc
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-import tenacity
 import yaml
 
 from dppca.common.analysis.loadings import KeptComponent, Loading
@@ -27,6 +26,7 @@ from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_canonical, study_from_mapping
 from dppca.common.shell.console import emit, run
+from dppca.common.transport import channels
 from dppca.common.transport.status import TRAILER, from_rpc_error
 from dppca.curator.observability.log import LOGGER, configure, log_event
 from dppca.owner.cli import cli
@@ -175,7 +175,8 @@ def test_what_an_error_says_is_shown_and_not_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hostile: str
 ) -> None:
     # No curator is there, and nobody waits between two calls to it.
-    monkeypatch.setattr(tenacity, "wait_random_exponential", lambda **_: tenacity.wait_none())
+    monkeypatch.setattr(channels, "_LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr(channels, "_FIRST_WAIT_S", 0.0)
     study = with_names("ill")
     site = site_with(tmp_path / "site", study)
     pa.parquet.write_table(pa.table({"other": ["1"]}), site.folder / "rows.parquet")
