@@ -181,7 +181,7 @@ def train_all(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Traine
                 )
                 judged = call(
                     *(name, "predict", "--model", str(model), "--data", str(held_out)),
-                    *("--output", str(federation.site(name) / "found.parquet")),
+                    *("--output", str(federation.site(name) / "found.parquet"), "--replace"),
                 )
                 models.append(
                     Trained(

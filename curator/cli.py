@@ -4,6 +4,7 @@ This module imports only `click` and the settings; a command imports the rest wh
 """
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -13,7 +14,8 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 import click
 
 from dppca.common.kernel.durable.files import CredentialFolder
-from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, run_and_end
+from dppca.common.shell.console import FOLDER, CommandGroup, emit, prints, run_and_end
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.common.shell.packages import require_package
 from dppca.common.verification.command import verification_options
 from dppca.common.verification.command import verify as verify_and_print
@@ -46,6 +48,11 @@ class HealthDocument:
 
     curator: Annotated[str, "`HOST:PORT` that was asked"]
     status: Annotated[str, "its answer: `serving`, or with `--live` any other"]
+
+
+def _is_address(path: Path) -> bool:
+    """Return True for the port file of an earlier start."""
+    return path.is_file() and re.fullmatch(rb"\S{1,300}:\d{1,5}\n", path.read_bytes()) is not None
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -91,7 +98,11 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
 @credentials_option(
     "Folder with the curator's certificate.pem, key.pem, ca.pem and, if used, crl.pem."
 )
-@click.option("--port-file", type=FILE, help="File to write HOST:PORT to once calls are served.")
+@output_file(
+    "--port-file",
+    help="File to write HOST:PORT to once calls are served.",
+    law=FileLaw(own=_is_address),
+)
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dppca.common.analysis.loadings import Loading, largest_loadings
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.schema import Schema
+from dppca.common.shell.outputs import FileLaw
 from dppca.common.shell.panels import Cell, Panel
 from dppca.common.shell.plotting import BLUE, DARK, GREY, INK, ORANGE, WARNING_RED, shortened
 
@@ -66,8 +67,9 @@ class Chart:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: Path) -> None:
-        """Write the picture to a file, which it replaces."""
+    def save(self, path: Path, *, replace: bool = False) -> None:
+        """Write the picture to a file; `SettingError` if it is there and not to be replaced."""
+        FileLaw(replaceable=True).require(path, "path", replace=replace, inputs=())
         path.write_text(self.svg, encoding="utf-8")
 
 
@@ -75,7 +77,7 @@ def write_charts(folder: Path, charts: Mapping[str, Chart]) -> dict[str, str]:
     """Write each chart as SVG; return the paths of the files by name."""
     paths = {name: folder / f"{name}.svg" for name in charts}
     for name, chart in charts.items():
-        chart.save(paths[name])
+        paths[name].write_text(chart.svg, encoding="utf-8")
     return {name: str(path) for name, path in paths.items()}
 
 

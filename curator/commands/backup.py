@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.shell.console import FOLDER, emit, prints, progress
+from dppca.common.shell.outputs import output_folder
 
 if TYPE_CHECKING:
     from dppca.curator.store.backup import Backup
@@ -20,7 +21,7 @@ _DOCUMENT = "dppca.curator.store.backup:BackupDocument"
 
 @click.command()
 @click.option("--state", type=FOLDER, required=True, help="Folder of the daemon's studies.")
-@click.option("--to", type=FOLDER, required=True, help="Folder to make; it must not exist.")
+@output_folder("--to", required=True, fresh=True, help="Folder to make; it must not exist.")
 @prints(_DOCUMENT)
 def backup(state: Path, to: Path, *, as_json: bool) -> None:
     """Copy all studies as they are now. The daemon may be running.

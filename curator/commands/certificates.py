@@ -10,9 +10,10 @@ import click
 
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.durable.files import REVOKED, read_content
+from dppca.common.kernel.durable.files import CERTIFICATE, REVOKED, read_content
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.outputs import FileLaw, output_file, output_folder
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import MadeCertificate
@@ -34,6 +35,11 @@ def _days(default: int, *, most: int) -> Callable[[_Command], _Command]:
         type=click.IntRange(1, most),
         help="Days for which the certificate is valid.",
     )
+
+
+def _is_list(path: Path) -> bool:
+    """Return True for a revocation list, which is renewed where it lies."""
+    return path.is_file() and path.read_bytes().startswith(b"-----BEGIN X509 CRL-----")
 
 
 @click.group(cls=CommandGroup)
@@ -79,10 +85,10 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
 @click.option(
     "--host", "hosts", multiple=True, help="Name or address that owners dial; curators only."
 )
-@click.option(
+@output_folder(
     "--output",
-    type=FOLDER,
     required=True,
+    fresh=True,
     help="New folder for certificate.pem, key.pem and ca.pem.",
 )
 @_days(365, most=3650)
@@ -146,7 +152,12 @@ def show(request: Path, *, as_json: bool) -> None:
 @pki.command()
 @_DIRECTORY
 @click.option("--request", type=FILE, required=True, help="The site's request.pem.")
-@click.option("--output", type=FILE, required=True, help="The new certificate.")
+@output_file(
+    "--output",
+    required=True,
+    help="The new certificate.",
+    law=FileLaw(allowed=(CERTIFICATE,)),
+)
 @_days(365, most=3650)
 @click.option("--name", default=None, help="The owner you expect; any other is refused.")
 @click.option(
@@ -240,12 +251,12 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     "--serial", default=None, help="Revoke the certificate with this serial number; see `pki list`."
 )
 @click.option("--certificate", type=FILE, help="Revoke the certificate in this file.")
-@click.option(
+@output_file(
     "--output",
     "outputs",
-    type=FILE,
     multiple=True,
     help="Also write the list here, such as crl.pem in the daemon's credentials folder.",
+    law=FileLaw(own=_is_list, allowed=(REVOKED,)),
 )
 @prints("dppca.curator.certificates.revocation:Revocation")
 def revoke(

@@ -14,6 +14,7 @@ import click
 
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.shell.console import FILE, Whole, emit, prints, progress, terminal_width
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
@@ -77,8 +78,11 @@ _COLUMNS = 80
     help="Bandwidth of an owner's line, Mbit/s.",
 )
 @click.option("--details", is_flag=True, help="Print all figures, in wide tables.")
-@click.option(
-    "--plot", "picture", type=FILE, help="Draw the forecast into this file (.png, .svg or .pdf)."
+@output_file(
+    "--plot",
+    "picture",
+    help="Draw the forecast into this file (.png, .svg or .pdf).",
+    law=FileLaw(replaceable=True),
 )
 @prints("dppca.curator.planning.plan:StudyPlan")
 def plan(

@@ -15,6 +15,7 @@ from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.outputs import SIGNED, FileLaw, output_file
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, Studies, StudyDetails
@@ -82,7 +83,7 @@ def study() -> None:
 
 
 @study.command()
-@click.option("--output", type=FILE, help="The new file; by default print it.")
+@output_file("--output", help="The new file; by default print it.", law=FileLaw())
 @prints(TemplateDocument)
 def template(output: Path | None, *, as_json: bool) -> None:
     """Write a study file in which every field is explained.
@@ -174,7 +175,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 
 @study.command()
 @study_argument
-@click.option("--output", type=FILE, required=True, help="The new file.")
+@output_file("--output", required=True, help="The new file.", law=SIGNED)
 @connection
 @prints(DownloadDocument)
 def components(name: str, output: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
@@ -204,7 +205,7 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
     show_default=True,
     help="Rows that conform to the schema, or the model's own coordinates.",
 )
-@click.option("--output", type=FILE, required=True, help="The new file: .parquet, .arrow or .csv.")
+@output_file("--output", required=True, help="The new file: .parquet, .arrow or .csv.", law=SIGNED)
 @connection
 @prints(DownloadedRowsDocument)
 def synthetic(

@@ -11,7 +11,8 @@ import click
 
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import read_text, write_new
-from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
+from dppca.common.shell.console import KNOWN_FILE, emit, prints
+from dppca.common.shell.outputs import FileLaw, output_file
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
@@ -74,7 +75,7 @@ def key_steps(file: Path, study: Study) -> list[str]:
 @click.command("assemble")
 @click.argument("study_file", type=KNOWN_FILE)
 @click.argument("identities", type=KNOWN_FILE, nargs=-1, required=True)
-@click.option("--output", type=FILE, required=True, help="The new file.")
+@output_file("--output", required=True, help="The new file.", law=FileLaw())
 @prints(AssembledStudyDocument)
 def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_json: bool) -> None:
     """Put the owners' keys into a STUDY_FILE with trust: aggregate.

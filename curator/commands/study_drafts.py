@@ -15,7 +15,8 @@ from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.console import FILE, KNOWN_FILE, Whole, emit, prints, steps_lines
+from dppca.common.shell.console import KNOWN_FILE, Whole, emit, prints, steps_lines
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.curator.planning.dictionaries.dictionary import Omission
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class CheckedStudyDocument:
     help="Codes that mean missing in all columns, such as '-99, refused | 98'; REDCap keeps them "
     "among the project's settings.",
 )
-@click.option("--output", type=FILE, required=True, help="The new file.")
+@output_file("--output", required=True, help="The new file.", law=FileLaw())
 @click.option("--name", help="Name of the study.")
 @click.option("--title", help="Its title, for people.")
 @click.option("--purpose", help="Why it is made, in one paragraph.")

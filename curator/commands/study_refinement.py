@@ -12,7 +12,8 @@ import click
 
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress, steps_lines
+from dppca.common.shell.console import KNOWN_FILE, emit, prints, progress, steps_lines
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class RefinedStudyDocument:
     help="With trust: aggregate, needed: when it stops waiting for openers, such as 2030-02-28.",
 )
 @click.option("--ca", type=KNOWN_FILE, help="PEM of the authority that certified the parties.")
-@click.option("--output", type=FILE, required=True, help="The draft.")
+@output_file("--output", required=True, help="The draft.", law=FileLaw())
 @prints(RefinedStudyDocument)
 def command(
     result: Path,

@@ -20,7 +20,6 @@ from dppca.common.kernel.documents.tables import fit_markdown
 from dppca.common.kernel.durable.files import read_text
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import (
-    FOLDER,
     KNOWN_FILE,
     CommandGroup,
     Whole,
@@ -33,6 +32,7 @@ from dppca.common.shell.console import (
     terminable,
     terminal_width,
 )
+from dppca.common.shell.outputs import output_folder
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.owner.commands.options import format_option
@@ -153,7 +153,7 @@ def cli() -> None:
     metavar="DECIMAL",
     help="With --refine: what each owner's second release costs in addition.",
 )
-@click.option("--output", type=FOLDER, required=True, help="Folder for report and plots.")
+@output_folder("--output", required=True, help="Folder for report and plots.")
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @click.option(
     "--repeats",
@@ -228,9 +228,8 @@ def run_command(
 
 
 @cli.command()
-@click.option(
+@output_folder(
     "--output",
-    type=FOLDER,
     default=Path("results/demo"),
     show_default=True,
     help="Folder for report and plots.",
@@ -282,7 +281,7 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
 @cli.command("compose")
 @click.option("--study", "study_file", type=KNOWN_FILE, required=True, help="Study file (YAML).")
 @_row_options
-@click.option("--output", type=FOLDER, required=True, help="New folder to write.")
+@output_folder("--output", required=True, fresh=True, help="New folder to write.")
 @click.option(
     "--target", help="Attribute for which each owner trains a classifier; by default none."
 )

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, summarise_pairs, variations
 from dppca.common.analysis.values import count_values
+from dppca.common.kernel.attestation.envelopes import SUFFIX as ENVELOPE
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
@@ -29,6 +30,7 @@ from dppca.common.kernel.schema import Column, Numeric, Schema, encode, known_la
 from dppca.common.kernel.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.common.pages.rendering import check_report
 from dppca.common.shell.charts import loadings_chart, scree_chart, write_charts
+from dppca.common.shell.outputs import claiming
 from dppca.common.shell.pictures import biplot_figure
 from dppca.common.shell.plotting import write_figures
 from dppca.common.verification.components import kept_components
@@ -61,6 +63,14 @@ from dppca.owner.records.text_format import USUAL, TextFormat
 REPORT = "report.json"
 PAGE = "report.html"
 REPEATS = "repeats"
+REPORTS = (
+    *(REPORT, PAGE, "report.md", "scree.svg", "loadings.svg", "marginals.svg"),
+    *(f"{name}.{suffix}" for name in ("pairs", "biplot") for suffix in ("png", "svg")),
+)
+"""Files of `write_report`."""
+RELEASED = ("components.npz", "synthetic-coded.parquet", "synthetic-decoded.parquet")
+FILES = (*REPORTS, *RELEASED, *(f"{name}{ENVELOPE}" for name in RELEASED), "study.json")
+"""Files of a run."""
 PARTIES = "parties"
 """Subfolder for the parties' folders with `keep`: not public."""
 
@@ -147,8 +157,16 @@ def simulate(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Simu
         raise SettingError(
             "a test table is for models that are tried on it: name what they predict with --target"
         )
-    with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
-        return _run_all(request, on_step=on_step)
+    with ExitStack() as held:
+        for each in range(1, request.repeats + 1):
+            held.enter_context(claiming(_folder(request, each), FILES))
+        with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
+            return _run_all(request, on_step=on_step)
+
+
+def _folder(request: ExperimentRequest, number: int) -> Path:
+    """Return the folder of one run's files."""
+    return request.output if number == 1 else request.output / REPEATS / str(number)
 
 
 def _run_all(request: ExperimentRequest, *, on_step: Callable[[], None]) -> SimulationReport:
@@ -160,7 +178,7 @@ def _run_all(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Simu
                 replace(
                     request,
                     seed=request.seed + number,
-                    output=request.output / REPEATS / str(number + 1),
+                    output=_folder(request, number + 1),
                 ),
                 on_step=on_step,
             )
@@ -191,7 +209,6 @@ def _run_once(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Sim
     )
     if request.target is not None:
         _require_two_labels(schema, request.target, holdings, test=request.test)
-    _require_writable(output)
     instead = ANOTHER_OUTPUT if request.keep else ANOTHER_TMPDIR
     with _folder_of_parties(request) as folder, telling_full_disk(folder, instead=instead):
         rows = {
@@ -247,18 +264,6 @@ def _require_place(request: ExperimentRequest) -> None:
         raise SettingError(
             f"{request.output} holds a trial already: name another --output, or say --replace"
         )
-
-
-def _require_writable(folder: Path) -> None:
-    """Create a folder for results; raise `SettingError` before a long run if it is not writable."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise SettingError(
-            f"nothing can be written in {folder} ({error.strerror}): name another --output"
-        ) from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import click
 
 from dppca.common.kernel.errors import ChainError, SettingError
 from dppca.common.shell.console import FILE, Whole, emit, prints, terminal_width
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import data_set_option
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 
 
 @click.command("export")
-@click.option("--output", type=FILE, help="File to write (.csv or .json); by default print CSV.")
+@output_file(
+    "--output",
+    help="File to write (.csv or .json); by default print CSV.",
+    law=FileLaw(replaceable=True),
+)
 @prints("dppca.owner.render.ledger:ExportDocument")
 @click.pass_obj
 def export(folder: Path, output: Path | None, *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ import click
 from dppca.common.kernel.durable.files import open_new, replacing
 from dppca.common.kernel.errors import DataError, ExitCode, SettingError
 from dppca.common.shell.console import FILE, emit, prints, progress
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import (
     complete_study,
     data_set_option,
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 @click.option(
     "--limit", type=click.IntRange(0), default=20, help="Row numbers to show for each fault."
 )
-@click.option(
+@output_file(
     "--keys",
     "keys_file",
-    type=FILE,
     help="Write the keys of rows at fault to a new file, which only you can read.",
+    law=FileLaw(),
 )
 @engine_option
 @prints("dppca.owner.render.faults:CheckDocument")

@@ -22,7 +22,7 @@ from dppca.owner.client.calls import CuratorClient, StudyProgress, agreed_study,
 from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_results import require_own_release
-from dppca.owner.site.kept_studies import acknowledgement_path, components_path, make_folder, save
+from dppca.owner.site.kept_studies import acknowledgement_path, components_path, save
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,10 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
     return Fetched(study, at_curator.state, result, signed, path, reason)
 
 
+PICTURES = ("loadings.svg", "biplot.png", "biplot.svg")
+"""Files of `draw`."""
+
+
 def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     """Draw pictures of the components; the biplot shows rows that `synthesize` would draw."""
     import numpy as np
@@ -91,7 +95,6 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
         figures["biplot"] = biplot_figure(
             schema, result.vectors, result.mean, [("synthetic rows", rows)]
         )
-    make_folder(folder)
     return {**write_charts(folder, charts), **write_figures(folder, figures)}
 
 

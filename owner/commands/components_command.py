@@ -1,11 +1,13 @@
 """``dppca-owner components``."""
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
-from dppca.common.shell.console import FILE, FOLDER, emit, prints
+from dppca.common.shell.console import emit, prints
+from dppca.common.shell.outputs import SIGNED, claiming, output_file, output_folder
 from dppca.owner.commands.options import study_argument
 
 
@@ -18,12 +20,8 @@ from dppca.owner.commands.options import study_argument
     metavar="SECONDS",
     help="Longest time to wait, also for a curator that is away.",
 )
-@click.option("--output", type=FILE, help="Also write a copy of the result file here.")
-@click.option(
-    "--plots",
-    type=FOLDER,
-    help="Folder for pictures: loadings, and a biplot of synthetic rows.",
-)
+@output_file("--output", help="Also write a copy of the result file here.", law=SIGNED)
+@output_folder("--plots", help="Folder for pictures: loadings, and a biplot of synthetic rows.")
 @click.option("--details", is_flag=True, help="Also print components that noise alone can make.")
 @prints("dppca.owner.render.components:ComponentsDocument")
 @click.pass_obj
@@ -52,7 +50,7 @@ def command(
     """
     from dppca.common.shell.plotting import check_plotting
     from dppca.common.verification.components import kept_components
-    from dppca.owner.commands.components import draw, fetch
+    from dppca.owner.commands.components import PICTURES, draw, fetch
     from dppca.owner.render.components import ComponentsDocument, components_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_studies import save
@@ -61,11 +59,12 @@ def command(
     if plots is not None:
         check_plotting()
     site = load_site(folder)
-    fetched = fetch(site, study_name, wait_s=wait)
-    study, result, path = fetched.study, fetched.result, fetched.path
-    if output is not None:
-        save(output, fetched.signed)
-    pictures = {} if plots is None else draw(plots, site, fetched)
+    with nullcontext() if plots is None else claiming(plots, PICTURES, option="--plots"):
+        fetched = fetch(site, study_name, wait_s=wait)
+        study, result, path = fetched.study, fetched.result, fetched.path
+        if output is not None:
+            save(output, fetched.signed)
+        pictures = {} if plots is None else draw(plots, site, fetched)
     header = result.header
     document = ComponentsDocument(
         study=study.name,

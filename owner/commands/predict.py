@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.shell.console import FILE, emit, prints, progress
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import format_option
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 @click.option("--model", "model_path", type=FILE, required=True, help="File made by `train`.")
 @click.option("--data", type=FILE, required=True, help="File of rows (CSV, Parquet or Arrow).")
 @format_option
-@click.option("--output", type=FILE, required=True, help="New file: .csv, .parquet or .arrow.")
+@output_file(
+    "--output",
+    required=True,
+    help="New file: .csv, .parquet or .arrow.",
+    law=FileLaw(replaceable=True),
+)
 @prints("dppca.owner.models.training:Prediction")
 def command(
     model_path: Path, data: Path, text_format: TextFormat | None, output: Path, *, as_json: bool

@@ -16,7 +16,7 @@ from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
 from dppca.owner.site.config import Site
-from dppca.owner.synthesis.kept_rows import WantedRows, find_signed
+from dppca.owner.synthesis.kept_rows import WantedRows, find_signed, replicate_path
 from dppca.owner.synthesis.tables import write_released
 
 
@@ -39,7 +39,7 @@ def provide_replicates(
     with progress("Drawing replicates", count) as bar:
         for number in range(1, count + 1):
             which = Replicate(number, count, components_sha256.hex())
-            path = folder / f"replicate-{number:0{len(str(count))}}-of-{count}.parquet"
+            path = replicate_path(folder, number, count)
             wanted = WantedRows(study.digest, components_sha256, Form.DECODED, n_rows, ca, which)
             if find_signed(path, wanted, publish=False) is None:
                 drawn = draw_replicate(result, study, which, n_rows=n_rows)

@@ -7,6 +7,7 @@ import click
 
 from dppca.common.kernel.errors import NotReadyError
 from dppca.common.shell.console import FILE, emit, prints, progress
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import data_set_option, study_argument
 
 
@@ -26,7 +27,7 @@ from dppca.owner.commands.options import data_set_option, study_argument
     help="Attribute to predict; may be repeated. By default the first ten that have classes.",
 )
 @data_set_option
-@click.option("--output", type=FILE, help="File for the page (.html).")
+@output_file("--output", help="File for the page (.html).", law=FileLaw(replaceable=True))
 @prints("dppca.owner.render.quality:QualityReport")
 @click.pass_obj
 def command(

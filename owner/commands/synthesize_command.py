@@ -1,11 +1,13 @@
 """``dppca-owner synthesize``."""
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
 
-from dppca.common.shell.console import FOLDER, emit, prints
+from dppca.common.shell.console import emit, prints
+from dppca.common.shell.outputs import claiming, output_folder
 from dppca.owner.commands.options import study_argument
 
 
@@ -29,7 +31,7 @@ from dppca.owner.commands.options import study_argument
     help="Tables beside the decoded rows, for standard errors by dppca.combine; 10 is usual.",
 )
 @click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
-@click.option("--output", type=FOLDER, help="Folder for the files; by default the study's.")
+@output_folder("--output", help="Folder for the files; by default the study's.")
 @prints("dppca.owner.render.synthesis:SynthesisDocument")
 @click.pass_obj
 def command(
@@ -72,6 +74,7 @@ def command(
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_results import kept_result
     from dppca.owner.site.kept_studies import kept_study, make_folder
+    from dppca.owner.synthesis.kept_rows import list_files
     from dppca.owner.synthesis.visible_relations import judge_result
 
     started = time.perf_counter()
@@ -83,19 +86,24 @@ def command(
     if count is not None and Form.DECODED not in forms:
         raise SettingError("replicates belong to decoded rows: leave out --form coded")
     target = site.study_folder(study_name) if output is None else output
-    make_folder(target)
     paths = forms_at(target, forms)
-    tables = provide_forms(
-        site, study, result, components_sha256, paths, n_rows=n_rows, publish=publish
-    )
-    replicates = (
-        []
-        if count is None
-        else provide_replicates(
-            site, study, result, components_sha256, target, count=count, n_rows=n_rows
+    held: AbstractContextManager[object] = nullcontext()
+    if output is None:
+        make_folder(target)
+    else:
+        held = claiming(output, list_files(output, paths.values(), count or 0))
+    with held:
+        tables = provide_forms(
+            site, study, result, components_sha256, paths, n_rows=n_rows, publish=publish
         )
-    )
-    sizes = publish_forms(site, study, tables, paths, components_sha256) if publish else {}
+        replicates = (
+            []
+            if count is None
+            else provide_replicates(
+                site, study, result, components_sha256, target, count=count, n_rows=n_rows
+            )
+        )
+        sizes = publish_forms(site, study, tables, paths, components_sha256) if publish else {}
     last = tables[forms[-1]]
     drawn = last.drawn
     document = SynthesisDocument(

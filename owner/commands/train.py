@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.shell.console import FILE, Real, Whole, emit, prints, progress
+from dppca.common.shell.console import Real, Whole, emit, prints, progress
+from dppca.common.shell.outputs import SIGNED, output_file
 from dppca.owner.commands.options import data_set_option, study_argument
 from dppca.owner.models.catalogue import (
     DPPCA_SVM,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     help="For a model that stays at the site: train on this many rows, drawn at random.",
 )
 @data_set_option
-@click.option("--output", type=FILE, help="The model's file; by default in the study's folder.")
+@output_file("--output", help="The model's file; by default in the study's folder.", law=SIGNED)
 @click.option(
     "--yes", is_flag=True, help="For a model that may leave: consent without being asked."
 )

@@ -7,7 +7,7 @@ is to be published is written to a folder of its own, and gets its name once it 
 command that was cut off leaves it there, and the next one sends it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,6 +57,19 @@ class WantedRows:
 def unpublished(path: Path) -> Path:
     """Return the place of a table that the curator has yet to accept."""
     return path.parent / _FOLDER / path.name
+
+
+def replicate_path(folder: Path, number: int, count: int) -> Path:
+    """Return the path of a replicate in a folder."""
+    return folder / f"replicate-{number:0{len(str(count))}}-of-{count}.parquet"
+
+
+def list_files(folder: Path, paths: Iterable[Path], count: int) -> list[str]:
+    """Return the names, in a folder, of all files of rows at these paths and of replicates."""
+    tables = [each for path in paths for each in (path, unpublished(path))]
+    tables += [replicate_path(folder, number + 1, count) for number in range(count)]
+    files = [each for table in tables for each in (table, envelope_path(table))]
+    return [each.relative_to(folder).as_posix() for each in files]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from typing import Any
 
 from dppca.common.kernel.errors import ArtefactError, NotReadyError
 from dppca.common.kernel.study import study_from_mapping
+from dppca.common.shell.outputs import claiming
 from dppca.common.transport.testbed import CommandAnswer
 from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL
 from dppca.deploy.simulation.disk import telling_full_disk
-from dppca.deploy.simulation.experiment import ExperimentRequest, write_report
+from dppca.deploy.simulation.experiment import REPORTS, ExperimentRequest, write_report
 from dppca.deploy.simulation.holdings import Holdings, read_cells
 from dppca.deploy.simulation.run_report import SimulationReport
 from dppca.deploy.simulation.runner import FederationRun, owner_run, read_synthesis
@@ -51,7 +52,10 @@ def report_folder(folder: Path) -> SimulationReport:
         split=trial["split"],
         output=results,
     )
-    with telling_full_disk(results, instead="move the folder to another disk"):
+    with (
+        claiming(results, REPORTS, option="FOLDER", ours=True),
+        telling_full_disk(results, instead="move the folder to another disk"),
+    ):
         return write_report(request, run, holdings, started=started)
 
 

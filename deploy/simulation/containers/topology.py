@@ -214,7 +214,7 @@ def _train(topology: Topology) -> str:
     if topology.target is None:
         return ""
     target = shlex.quote(topology.target).replace("$", "$$")
-    options = f"--method dppca-svm --kernel linear --output {MODEL}"
+    options = f"--method dppca-svm --kernel linear --output {MODEL} --replace"
     return f"      step train {topology.study.name} --target {target} {options}"
 
 

@@ -252,7 +252,7 @@ def _a_whole_study(site: Site, study: Study, rows: Path) -> None:
             site.say(*arguments, as_json=False)
     output = str(site.folder / "predicted.csv")
     assert site.say("predict", "--model", model, "--data", str(rows), "--output", output)[0] == 0
-    again = ("predict", "--model", model, "--data", str(rows), "--output", output)
+    again = ("predict", "--model", model, "--data", str(rows), "--output", output, "--replace")
     site.say(*again, as_json=False)
     released = ("train", study.name, "--target", "ill", "--method", "dp-svm", "--epsilon", "1")
     assert site.say(*released, "--yes")[0] == 0
@@ -262,7 +262,8 @@ def _what_fails_after(site: Site, rows: Path) -> None:
     model = next(site.folder.rglob("*.skops"))
     for name in ("no-column.csv", "quote.csv", "not.parquet", "faulty.csv", "latin.csv"):
         path, output = str(site.folder / name), str(site.folder / f"{name}.out.csv")
-        site.both("predict", "--model", str(model), "--data", path, "--output", output)
+        asked = ("--model", str(model), "--data", path, "--output", output, "--replace")
+        site.both("predict", *asked)
     for arguments in (
         ("train", "marked-study", "--target", "note"),
         ("predict", "--model", str(rows), "--data", str(rows), "--output", "x.csv"),

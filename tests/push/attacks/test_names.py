@@ -126,7 +126,7 @@ def test_a_model_is_written_into_the_folder_of_its_study(tmp_path: Path, target:
         assert code == 0, document
         assert Path(document["model"]).resolve().parent == site.folder / "studies" / "site-test"
         output = str(tmp_path / "predicted.csv")
-        data = ("--data", str(site.folder / "rows.parquet"), "--output", output)
+        data = ("--data", str(site.folder / "rows.parquet"), "--output", output, "--replace")
         assert site.run("predict", "--model", document["model"], *data)[0] == 0
     after = {path for path in tmp_path.rglob("*") if site.folder not in path.parents}
     assert after - before == {tmp_path / "predicted.csv"}

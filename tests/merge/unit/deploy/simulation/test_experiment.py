@@ -106,7 +106,7 @@ def test_owners_get_all_rows_models_the_test_table_and_synthetic_rows_are_divide
 @pytest.mark.parametrize(
     ("there", "replace", "says"),
     [
-        (REPORT, False, "holds a trial already: name another --output, or say --replace"),
+        (REPORT, True, "is not empty, and no earlier output of this software"),
         (f"{PARTIES}/authority", True, "holds keys, ledgers and rows of an earlier trial"),
     ],
 )

@@ -159,7 +159,9 @@ def test_options_that_cannot_be_are_refused(
 
 def test_a_file_that_is_there_is_not_written_over(columns: Path, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("mine")
-    with pytest.raises(SettingError, match="cannot write the new file"):
+    with pytest.raises(
+        SettingError, match="it exists and is not overwritten: give another --output"
+    ):
         invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml")
     assert (tmp_path / "s.yaml").read_text() == "mine"
 
