@@ -79,6 +79,7 @@ async def _serve(config: DaemonConfig) -> None:
         unready=lambda: _unready(coordinator, clock, authenticator),
         writable=lambda: coordinator.writable,
         stopped=lambda: coordinator.n_stopped,
+        computing=lambda: coordinator.n_computing,
         expiries=lambda: authenticator.expiries,
         now=clock,
         clock_jump=lambda: clock.held,

@@ -99,7 +99,8 @@ class DaemonState:
 
     ``unready`` says why owners cannot use the daemon, and is empty if they can; ``writable``
     returns True if the last write to the store succeeded; ``stopped`` returns the number of studies
-    that a defect stopped; ``expiries`` returns when each certificate in use expires, by names such
+    that a defect stopped, ``computing`` of those that are computed and of those that wait for a
+    place; ``expiries`` returns when each certificate in use expires, by names such
     as ``curator``; ``clock_jump`` how far the clock has jumped, None while it is believed. Times
     are aware.
     """
@@ -108,6 +109,7 @@ class DaemonState:
     unready: Callable[[], str]
     writable: Callable[[], bool]
     stopped: Callable[[], int]
+    computing: Callable[[], tuple[int, int]]
     expiries: Callable[[], Mapping[str, datetime]]
     now: Callable[[], datetime]
     clock_jump: Callable[[], timedelta | None]
@@ -167,6 +169,11 @@ class StateCollector(Collector):
             "studies_stopped",
             "Studies that wait on because a defect stopped the work on them.",
             self._state.stopped(),
+        )
+        running, waiting = self._state.computing()
+        yield _gauge("studies_computing", "Studies whose result is being computed.", running)
+        yield _gauge(
+            "studies_waiting_to_compute", "Studies that wait for others to be computed.", waiting
         )
         yield from self._sizes()
         expiry = GaugeMetricFamily(

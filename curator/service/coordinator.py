@@ -10,6 +10,9 @@ clock of that moment if the study still waits for this result, sealed set or end
 outdated result is dropped, and the study is looked at again. A fault of one study never stops the
 work on others.
 
+Several studies are computed at a time, each by one thread of BLAS: its bytes do not depend on what
+else is computed, or on the cores (`dppca.curator.service.computing_places`).
+
 Nothing blocks the event loop: transactions run in the writing thread, decomposition and reading in
 others. A step that has begun is finished even if its caller has gone.
 """
@@ -22,6 +25,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -43,6 +47,7 @@ from dppca.common.kernel.errors import (
     UnknownStudyError,
     UnreachableError,
 )
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
@@ -50,6 +55,7 @@ from dppca.common.kernel.study import Study, Trust
 from dppca.common.transport.greeting import make_greeting
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.observability.log import LOGGER, log_event
+from dppca.curator.service.computing_places import ComputingPlaces
 from dppca.curator.service.group_commit import GroupCommit
 from dppca.curator.service.masked_sums import digest_set, read_evidence, read_openings, read_uploads
 from dppca.curator.service.transfer import note_failure
@@ -112,7 +118,8 @@ class StudyCoordinator:
         self._group_commit = GroupCommit(store, clock)
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._changed: defaultdict[bytes, asyncio.Condition] = defaultdict(asyncio.Condition)
-        self._advancing = asyncio.Lock()
+        self._places = ComputingPlaces()
+        self._advancing: dict[bytes, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._calibrations: dict[bytes, Calibration] = {}
         self._retry_at_s: dict[bytes, float] = {}  # by the event loop's clock
@@ -137,6 +144,11 @@ class StudyCoordinator:
         """Number of waiting studies whose next step a defect prevents."""
         records = [self.require(digest) for digest in list(self._defective)]
         return sum(record.state in _WAITING for record in records)
+
+    @property
+    def n_computing(self) -> tuple[int, int]:
+        """Number of studies that are being computed, and of those that wait for a place."""
+        return self._places.running, self._places.waiting
 
     def greet(self) -> pb.Greeting:
         """What this curator says of itself: its version and its clock."""
@@ -299,26 +311,49 @@ class StudyCoordinator:
 
     async def run(self, *, tick_s: float) -> None:
         """Settle due studies at every tick and after every change, until cancelled."""
-        while True:
-            self._wake.clear()  # first, so that no later event is lost
-            await self.advance_due()
-            if not self._writable or time.monotonic() - self._checked_s >= self._check_s:
-                await self._check_store()
-            with suppress(TimeoutError):  # the next tick
-                async with asyncio.timeout(tick_s):
-                    await self._wake.wait()
+        try:
+            while True:
+                self._wake.clear()  # first, so that no later event is lost
+                self._start_due()
+                if not self._writable or time.monotonic() - self._checked_s >= self._check_s:
+                    await self._check_store()
+                with suppress(TimeoutError):  # the next tick
+                    async with asyncio.timeout(tick_s):
+                        await self._wake.wait()
+        finally:
+            for task in list(self._advancing.values()):
+                task.cancel()
 
     async def advance_due(self) -> None:
-        """Take the due step of every study.
+        """Take the due step of every study, and wait until all are done.
 
         A failed step is retried later. A defect of this software (any error that is not of
         `dppca.common.kernel.errors`) stops the work on its study until the daemon is restarted.
         """
-        async with self._advancing:
-            for digest in [record.digest for record in self.store.studies()]:
-                waited = self._retry_at_s.get(digest, 0.0) <= asyncio.get_running_loop().time()
-                if waited and digest not in self._defective:
-                    await self._advance(digest)
+        self._start_due()
+        await asyncio.gather(*self._advancing.values())
+
+    def _start_due(self) -> None:
+        """Begin the due step of every study on which nobody works."""
+        loop = asyncio.get_running_loop()
+        for record in self.store.studies():
+            digest = record.digest
+            if digest in self._advancing or digest in self._defective:
+                continue
+            waited = self._retry_at_s.get(digest, 0.0) <= loop.time()
+            if waited and self._is_due(record):
+                task = self._advancing[digest] = loop.create_task(self._advance(record))
+                task.add_done_callback(partial(self._has_advanced, digest))
+
+    def _is_due(self, record: StudyRecord) -> bool:
+        try:
+            return lifecycle.next_action(record, now=self._clock()) is not NextAction.NOTHING
+        except Exception:  # noqa: BLE001 - a defect: the step meets it again, and records it
+            return True
+
+    def _has_advanced(self, digest: bytes, _: asyncio.Task[None]) -> None:
+        del self._advancing[digest]
+        self._wake.set()
 
     async def drain(self) -> None:
         """Answer all waiting calls; new waits are answered at once."""
@@ -332,9 +367,8 @@ class StudyCoordinator:
         self._writer.shutdown(wait=True)
         self.store.close()
 
-    async def _advance(self, digest: bytes) -> None:
-        record = self.require(digest)
-        name = record.study.name
+    async def _advance(self, record: StudyRecord) -> None:
+        digest, name = record.digest, record.study.name
         try:
             match lifecycle.next_action(record, now=self._clock()):
                 case NextAction.ABORT:
@@ -344,7 +378,10 @@ class StudyCoordinator:
                 case NextAction.SEAL:
                     await self._seal(record)
                 case NextAction.DECOMPOSE:
-                    await self._decompose(record)
+                    async with self._places.take(record.study.table.layout.n_columns):
+                        record = self.require(digest)
+                        if lifecycle.next_action(record, now=self._clock()) is NextAction.DECOMPOSE:
+                            await self._decompose(record)
         except StudyStateError as error:  # no fault: the next look starts again
             log_event("study changed meanwhile", study=name, reason=str(error))
         except DppcaError as error:
@@ -384,7 +421,7 @@ class StudyCoordinator:
         try:
             first = await self.first_result(record.study)
             calibration = await self.calibration(record)
-            signed = await asyncio.to_thread(self._result, record, calibration, first)
+            signed = await asyncio.to_thread(self._compute, record, calibration, first)
         except GarbledSumError:
             await self._abort(
                 digest, lambda before: lifecycle.abort_garbled(before, taken, now=self._clock())
@@ -402,6 +439,12 @@ class StudyCoordinator:
 
         await self._write(step, changes=digest)
         log_event("study decomposed", study=name, owners=len(taken))
+
+    def _compute(
+        self, record: StudyRecord, calibration: Calibration, first: FirstResult | None
+    ) -> SignedFile:
+        with one_blas_thread():
+            return self._result(record, calibration, first)
 
     def _result(
         self, record: StudyRecord, calibration: Calibration, first: FirstResult | None

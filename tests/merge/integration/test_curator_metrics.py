@@ -117,6 +117,7 @@ def test_every_series_moves_as_it_should(curator: Watched) -> None:
     assert all(start["refusals_total", reason] == 0 for reason in refusals)
     assert 89 * 86_400 < start["certificate_expiry_seconds", "curator"] <= 90 * 86_400
     assert (start["ready",], start["store_writable",], start["studies_stopped",]) == (1, 1, 0)
+    assert (start["studies_computing",], start["studies_waiting_to_compute",]) == (0, 0)
 
     operator, one, two = curator.operator(), curator.party("owner-1"), curator.party("owner-2")
     operator.create(STUDY)

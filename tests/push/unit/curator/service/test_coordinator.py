@@ -15,7 +15,7 @@ from dppca.common.kernel.errors import DppcaError, GarbledSumError, LimitError, 
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.study import Study
 from dppca.curator.observability.log import LOGGER
-from dppca.curator.service import coordinator
+from dppca.curator.service import computing_places, coordinator
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
@@ -24,7 +24,7 @@ from dppca.curator.study.study_record import StudyRecord
 from tests.support.certificates import new_authority
 from tests.support.interleavings import DEADLINE, MASKED_STUDY, OPENERS, SteppedCurator, plain_study
 from tests.support.patience import WAIT_S
-from tests.support.studies import make_study
+from tests.support.studies import make_study, numeric_of
 
 FIRST, SECOND = plain_study("first"), plain_study("second")
 
@@ -190,6 +190,39 @@ def test_a_study_that_is_aborted_while_it_is_decomposed_gets_no_result(tmp_path:
         curator.loop.work_off()
         ended = curator.record(FIRST)
         assert (ended.state, ended.result) == (StudyState.ABORTED, None)
+
+
+def test_a_small_study_is_computed_beside_a_large_one_and_the_bytes_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The large one begins first and ends last; a kill meanwhile leaves what was there before."""
+    wide = [numeric_of(f"x{number}", 0, 1) for number in range(9)]
+    named = {"owners": list(FIRST.owners), "deadline": DEADLINE.isoformat()}
+    large, huge = (make_study(wide, name=name, quorum=2, **named) for name in ("large", "huge"))
+    small = FIRST.table.layout.n_columns
+    assert large.table.layout.n_columns > small
+    results = []
+    for bound in (small, 10_000):
+        monkeypatch.setattr(computing_places, "SMALL_COLUMNS", bound)
+        monkeypatch.setattr(computing_places, "count_cores", lambda: 2)
+        with stepped(tmp_path / str(bound), FIRST, large, huge) as curator:
+            begun = list(curator.loop.jobs)
+            assert curator.coordinator.n_computing == ((2, 1) if bound == small else (1, 2))
+            curator.restart()
+            states = {curator.record(each).state for each in (FIRST, large, huge)}
+            assert states == {StudyState.OPEN}
+            [slow, *_] = curator.loop.jobs
+            if bound == small:
+                assert len(begun) == 2
+                curator.loop.work_off(but=slow)
+                assert curator.record(FIRST).state is StudyState.DECOMPOSED
+                assert curator.record(large).state is curator.record(huge).state is StudyState.OPEN
+            curator.loop.work_off()
+            assert curator.coordinator.n_computing == (0, 0)
+            found = [curator.record(each).result for each in (FIRST, large, huge)]
+            results.append([each.sha256 for each in found if each is not None])
+    assert results[0] == results[1]
+    assert len(results[0]) == 3
 
 
 @pytest.mark.parametrize("error", [StoreError("the disk is full"), LimitError("too large")])
