@@ -15,8 +15,7 @@ from benchmarks.releases import owner_name
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.commands.consent import Terminal
-from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.preview import ContributionOptions
+from dppca.owner.commands.contribute import ContributionOptions, contribute
 from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Entry, Reservation, commitment, time_text

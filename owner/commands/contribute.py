@@ -1,18 +1,22 @@
-"""The command `contribute`: rows, review, consent, then `dppca.owner.ledger.path`."""
+"""The command `contribute`: a contribution as a kind of release (`dppca.owner.release.run`).
+
+The study is fetched and kept once, and the policy is read once, if it is needed: stored bytes are
+sent whatever it says by then. What was read before the steward agreed is what is charged; the
+second look asks the curator only for the state of the study.
+"""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import SignatureError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.kernel.study import Study
+from dppca.common.kernel.study import Study, require_continues
 from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import (
     Acknowledgement,
@@ -22,27 +26,29 @@ from dppca.owner.client.calls import (
     connect,
 )
 from dppca.owner.commands.budget_totals import stored_charge
-from dppca.owner.commands.preview import (
-    ContributionOptions,
-    OpenedContribution,
-    find_first,
-    open_contribution,
-)
-from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
-from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
-from dppca.owner.ledger.file import read_history
+from dppca.owner.ledger.database import Ledger, StoredRelease
+from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.mark import CuratorView
-from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release, store_release
+from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import choose_data_set, require_possible, require_sendable
-from dppca.owner.release.dialogue import Dialogue
-from dppca.owner.release.next_step import NextStep, decide_step
-from dppca.owner.release.reading import require_rows_of_people
+from dppca.owner.records.table import Table, open_table
+from dppca.owner.release.contribution import (
+    Review,
+    choose_data_set,
+    require_possible,
+    require_sendable,
+    review,
+)
+from dppca.owner.release.dialogue import Dialogue, Outline
+from dppca.owner.release.next_step import NextStep
+from dppca.owner.release.reading import Reader, Reading, ShowProgress, request_of_rows
+from dppca.owner.release.run import ReleaseRun
 from dppca.owner.render.contributions import ContributionDocument
-from dppca.owner.render.review import ContributionPreview, consent_facts
+from dppca.owner.render.review import ContributionPreview, consent_facts, outline_contribution
 from dppca.owner.site.agreement import (
+    Agreement,
     agree,
     require_allowed,
     require_digest,
@@ -52,11 +58,26 @@ from dppca.owner.site.agreement import (
 )
 from dppca.owner.site.config import Site
 from dppca.owner.site.consents import keep_consent, kept_consent
-from dppca.owner.site.kept_studies import acknowledgement_path, save
-from dppca.owner.site.policy import Policy, load_policy
+from dppca.owner.site.kept_studies import acknowledgement_path, find_continued, keep_study, save
+from dppca.owner.site.policy import DataSet, Policy, load_policy
 
 AWAY_S = 600.0
 """Seconds that a contribution waits for a curator that is away: its start may take ten minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionOptions:
+    """What a steward asks to contribute; None for what was left out.
+
+    ``digest`` is the study's, from another owner's steward; ``study_file`` the steward's own copy;
+    ``engine`` replaces the policy's engine.
+    """
+
+    study_name: str
+    data_set_name: str | None = None
+    digest: str | None = None
+    study_file: Path | None = None
+    engine: str | None = None
 
 
 def contribute(
@@ -69,164 +90,258 @@ def contribute(
     """
     patience = Patience(lambda: wait_s, dialogue.tell)
     with connect(site, patience, warn=dialogue.tell) as client:
-        return ContributionRun(site, client, dialogue).carry_out(options)
+        asked = ask_contribution(site, client, options, progress=dialogue.progress)
+        return ReleaseRun(site, dialogue).carry_out(asked)
 
 
-class ContributionRun:
-    """One `contribute`: the study is fetched and kept once, the policy is read once.
+def ask_contribution(
+    site: Site, client: CuratorClient, options: ContributionOptions, *, progress: ShowProgress
+) -> "AskedContribution":
+    """Fetch and keep the study, and compare the ledger with what the curator holds."""
+    name, file = options.study_name, options.study_file
+    study, state = agreed_study(site, client, name, study_file=file)
+    require_digest(study, options.digest)
+    view = compare_ledger(site, client)
+    return AskedContribution(site, client, options, progress, study, state, view)
 
-    What was read before the steward agreed is what is charged; afterwards the curator is asked
-    only for the state of the study.
+
+@dataclass(frozen=True)
+class AskedContribution:
+    """A contribution as it was asked for (`dppca.owner.release.run.AskedRelease`).
+
+    ``state`` is the study's, and ``view`` what the curator holds of this site, both when the study
+    was fetched.
     """
 
-    def __init__(self, site: Site, client: CuratorClient, dialogue: Dialogue) -> None:
-        self._site, self._client, self._dialogue = site, client, dialogue
-        self._seconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
+    site: Site
+    client: CuratorClient
+    options: ContributionOptions
+    progress: ShowProgress
+    study: Study
+    state: StudyState
+    view: CuratorView
 
-    def carry_out(self, options: ContributionOptions) -> ContributionDocument:
-        """Make the contribution, or send the one that is stored."""
-        site, client = self._site, self._client
-        name, file = options.study_name, options.study_file
-        study, state = agreed_study(site, client, name, study_file=file)
-        require_digest(study, options.digest)
-        view, history = compare_ledger(site, client), read_history(site.ledger)
-        if decide_step(history, study.digest) is NextStep.SEND:
-            return self._send_again(study, history, view, options)
-        return self._release(study, state, history, options)
+    @property
+    def digest(self) -> str:
+        """See `AskedRelease`."""
+        return self.study.digest
 
     @cached_property
-    def _policy(self) -> Policy:
-        return load_policy(self._site)
+    def policy(self) -> Policy:
+        """The policy, which is read when it is needed first."""
+        return load_policy(self.site)
 
-    def _release(
-        self, study: Study, state: StudyState, history: History, options: ContributionOptions
-    ) -> ContributionDocument:
-        """Read, ask, charge, draw, store and send; make every refusal before the charge."""
-        opened = self._open(study, history, options)
-        planned = opened.review
-        require_possible(planned, history, state, now=utc_now())
-        self._dialogue.begin(opened.outline)
-        checkpoint("read")
-        moments, counted = self._read_and_ask(opened, state)
-        # Reading and asking take long: if the study has ended meanwhile, nothing is charged.
-        state = self._client.progress(study.digest).state
-        require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
-        with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:
-            with self._timed("draw"):
-                stored = store_release(
-                    ledger,
-                    planned.request,
-                    self._plan(opened),
-                    moments,
-                    entropy=OperatingSystemEntropy(),
-                    clock=utc_now,
-                )
-            return self._send(study, ledger, stored, counted)
-
-    def _open(
-        self, study: Study, history: History, options: ContributionOptions
-    ) -> OpenedContribution:
-        """Open the data set, unless the ledger, the policy or the study's keys forbid it."""
+    def open(self, history: History) -> "OpenedContribution":
+        """See `AskedRelease`."""
+        study, options = self.study, self.options
         require_unsettled(history, study.name, study.digest)
-        data_set = choose_data_set(study, history, self._policy, options.data_set_name)
-        agreement = agree(self._site, study, digest=options.digest)
+        data_set = choose_data_set(study, history, self.policy, options.data_set_name)
+        agreement = agree(self.site, study, digest=options.digest)
         if agreement is not None:
             require_allowed(study, agreement.terms, data_set)
             require_verified(study, agreement)
-        first = find_first(self._site, self._client, study)
-        return open_contribution(study, history, data_set, agreement, options.engine, first=first)
+        return open_contribution(
+            self.site,
+            self.client,
+            study,
+            self.state,
+            history=history,
+            data_set=data_set,
+            agreement=agreement,
+            engine=options.engine,
+        )
 
-    def _read_and_ask(
-        self, opened: OpenedContribution, state: StudyState
-    ) -> tuple[Moments, CheckReport]:
-        """Return exact sums of the rows that the steward agreed to contribute, and their faults."""
-        with open_engine(opened.engine, self._site.folder) as engine:
-            moments, counted = self._read(opened, engine)
-        preview = opened.preview(self._site, state, moments, counted)
-        for line in preview.alarms:
-            self._dialogue.tell(line)
-        asked_now = self._dialogue.require_consent(preview)
-        self._keep_consent(preview)
-        if asked_now and opened.table.source.is_live:  # a release is of one moment, after consent
-            moments, counted = self._read(opened, LocalEngine())
-        if moments.n_rows != opened.table.n_rows:
-            self._dialogue.tell(
-                f"{opened.data_set.name} has {moments.n_rows} rows now, not {opened.table.n_rows}."
-            )
-        return moments, counted
-
-    def _keep_consent(self, preview: ContributionPreview) -> None:
-        """Keep what was agreed to; an attempt that goes on after the charge agrees to no more."""
-        found, name = preview.document(with_forecast=False), preview.study.name
-        kept = kept_consent(self._site, name, found.digest)
-        if kept is None or found.next is NextStep.RESERVE:
-            facts, said = consent_facts(found), found.asserted
-            keep_consent(self._site, name, found.digest, facts, asserted=said, now=utc_now())
-
-    def _read(self, opened: OpenedContribution, engine: Engine) -> tuple[Moments, CheckReport]:
-        """Read rows; raise `PrivacyError` if one person has more than the study's promise is for.
-
-        No other decision may depend on a count of faults, because the release must not.
-        """
-        with self._timed("read"):
-            moments, counted = opened.read_rows(engine, progress=self._dialogue.progress)
-        require_rows_of_people(counted)
-        return moments, counted
-
-    def _plan(self, opened: OpenedContribution) -> ContributionPlan | MaskedPlan:
-        study, calibration = opened.review.study, opened.review.calibration
-        if opened.agreement is None:
-            return ContributionPlan(study, calibration)
-        terms = opened.agreement.terms
-        key = signing_key(self._site, terms)
-        return MaskedPlan(study, calibration, terms, self._site.name, key)
-
-    def _send_again(
-        self, study: Study, history: History, view: CuratorView, options: ContributionOptions
+    def deliver(
+        self,
+        ledger: Ledger,
+        stored: StoredRelease,
+        counted: CheckReport | None,
+        *,
+        seconds: Mapping[str, float],
     ) -> ContributionDocument:
-        """Send the stored bytes as they are, at no further charge."""
-        if options.data_set_name is not None:
-            choose_data_set(study, history, self._policy, options.data_set_name)
-        with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:
-            stored = ledger.stored(study.digest)
-            held = any(each.study_digest == study.digest for each in view.releases)
-            if ledger.history().recoveries and not held:
-                data_set = self._policy.data_set(stored.reservation.request.data_set)
-                require_sendable(ledger.history(), stored.reservation, data_set.account)
-            try:
-                return self._send(study, ledger, stored, None)
-            except SignatureError:
-                require_sending_key(self._site, study)
-                raise
+        """Send stored bytes (`AskedRelease`); those of an earlier command at no further charge."""
+        if counted is not None:
+            return self._send(ledger, stored, counted, seconds)
+        self._require_sendable(ledger.history(), stored)
+        try:
+            return self._send(ledger, stored, None, seconds)
+        except SignatureError:
+            require_sending_key(self.site, self.study)
+            raise
+
+    def _require_sendable(self, history: History, stored: StoredRelease) -> None:
+        """Refuse another data set, and a first sending that recovered charges left no budget."""
+        if self.options.data_set_name is not None:
+            choose_data_set(self.study, history, self.policy, self.options.data_set_name)
+        held = any(each.study_digest == self.digest for each in self.view.releases)
+        if history.recoveries and not held:
+            data_set = self.policy.data_set(stored.reservation.request.data_set)
+            require_sendable(history, stored.reservation, data_set.account)
 
     def _send(
-        self, study: Study, ledger: Ledger, stored: StoredRelease, counted: CheckReport | None
+        self,
+        ledger: Ledger,
+        stored: StoredRelease,
+        counted: CheckReport | None,
+        seconds: Mapping[str, float],
     ) -> ContributionDocument:
         """Send stored bytes, and keep the acknowledgement before the ledger says that it came."""
-        kept, size = acknowledgement_path(self._site, study.name), len(stored.payload)
-        with self._timed("send"), self._dialogue.progress("Sending", size, unit="bytes") as bar:
+        site, study, size = self.site, self.study, len(stored.payload)
+        kept, started = acknowledgement_path(site, study.name), time.perf_counter()
+        with self.progress("Sending", size, unit="bytes") as bar:
 
             def upload(release: StoredRelease, history: History) -> Acknowledgement:
-                answer = self._client.contribute(release, history, sent=bar.advance)
+                answer = self.client.contribute(release, history, sent=bar.advance)
                 save(kept, answer.signed)
                 return answer
 
             answer = send_release(ledger, stored, upload, clock=utc_now)
         return ContributionDocument(
-            **stored_charge(lambda: self._policy, ledger.history(), stored),
+            **stored_charge(lambda: self.policy, ledger.history(), stored),
             digest=study.digest,
-            owner=self._site.name,
+            owner=site.name,
             entries=study.table.layout.n_entries,
             already_stored=answer.already_stored,
-            opens=self._site.name in (study.openers or {}),
+            opens=site.name in (study.openers or {}),
             acknowledgement=kept,
             state=answer.state,
-            seconds=self._seconds,
+            seconds={**seconds, "send": round(time.perf_counter() - started, 6)},
             coded_by_rule=None if counted is None else counted.without_values(),
         )
 
+
+@dataclass(frozen=True, slots=True)
+class OpenedContribution:
+    """A contribution whose data set is open (`dppca.owner.release.run.OpenedRelease`).
+
+    Attributes
+    ----------
+    state
+        State of the study when it was fetched; ``client`` asks for the present one.
+    agreement
+        Agreement on the keys of a study with ``trust: aggregate``; else None.
+    engine
+        Address of what reads the rows.
+    """
+
+    site: Site
+    client: CuratorClient
+    state: StudyState
+    history: History
+    data_set: DataSet
+    agreement: Agreement | None
+    engine: str
+    table: Table
+    review: Review
+
+    @property
+    def study(self) -> Study:
+        """See `OpenedRelease`."""
+        return self.review.study
+
+    @property
+    def request(self) -> ReleaseRequest:
+        """See `OpenedRelease`."""
+        return self.review.request
+
+    @property
+    def outline(self) -> Outline:
+        """See `OpenedRelease`."""
+        return outline_contribution(self.review, is_live=self.table.source.is_live)
+
+    def require_possible(self, reading: Reading[Moments] | None) -> None:
+        """See `OpenedRelease`; afterwards with the study's state and the number of rows by then."""
+        state, planned = self.state, self.review
+        if reading is not None:
+            state = self.client.progress(self.study.digest).state
+            planned = replace(planned, n_rows=reading.n_rows)
+        require_possible(planned, self.history, state, now=utc_now())
+
     @contextmanager
-    def _timed(self, step: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self._seconds[step] = round(time.perf_counter() - started, 6)
+    def reader(self) -> Iterator[Reader[Moments]]:
+        """See `OpenedRelease`."""
+        with open_engine(self.engine, self.site.folder) as engine:
+            yield engine.sum_table
+
+    def offer(self, reading: Reading[Moments]) -> ContributionPreview:
+        """Return what the steward is shown; the number of rows is that of the rows read."""
+        return ContributionPreview(
+            site=self.site,
+            study=self.study,
+            state=self.state,
+            review=replace(self.review, n_rows=reading.n_rows),
+            moments=reading.rows,
+            data_set=self.data_set,
+            counted=reading.counted,
+            agreement=self.agreement,
+            is_live=self.table.source.is_live,
+        )
+
+    def keep_consent(self, reading: Reading[Moments]) -> None:
+        """Keep what was agreed to; an attempt that goes on after the charge agrees to no more."""
+        found = self.offer(reading).document(with_forecast=False)
+        kept = kept_consent(self.site, found.study, found.digest)
+        if kept is None or found.next is NextStep.RESERVE:
+            facts, said = consent_facts(found), found.asserted
+            keep_consent(self.site, found.study, found.digest, facts, asserted=said, now=utc_now())
+
+    def prepare(self, reading: Reading[Moments]) -> Moments:
+        """Return the sums as they were read."""
+        return reading.rows
+
+    def plan(self) -> ContributionPlan | MaskedPlan:
+        """See `OpenedRelease`; the signing key of a masked contribution is read here."""
+        if self.agreement is None:
+            return ContributionPlan(self.study, self.review.calibration)
+        terms = self.agreement.terms
+        key = signing_key(self.site, terms)
+        return MaskedPlan(self.study, self.review.calibration, terms, self.site.name, key)
+
+
+def find_first(site: Site, client: CuratorClient, study: Study) -> Study | None:
+    """Return the study that a study continues, kept here or fetched from the curator and kept.
+
+    None if there is none, or the curator does not list it. Raise `StudyError` where the two do not
+    belong together, and errors of `CuratorClient.study`.
+    """
+    first = find_continued(site, study)
+    if study.continues is None or first is not None:
+        return first
+    for each in client.studies():
+        if each.digest == study.continues.study:
+            found, _ = client.study(each.name)
+            require_continues(found, study, result_sha256=None)  # it compares the digest, too
+            keep_study(site, found)
+            return found
+    return None
+
+
+def open_contribution(
+    site: Site,
+    client: CuratorClient,
+    study: Study,
+    state: StudyState,
+    *,
+    history: History,
+    data_set: DataSet,
+    agreement: Agreement | None,
+    engine: str | None,
+) -> OpenedContribution:
+    """Open a data set, and review its contribution before a row is read.
+
+    ``engine`` replaces the data set's. Raise as `find_first`, `open_table` and `review` do.
+    """
+    first = find_first(site, client, study)
+    address, table = engine or data_set.engine, open_table(data_set.source, study.table)
+    planned = review(
+        study,
+        history,
+        n_rows=table.n_rows,
+        account=data_set.account,
+        terms=None if agreement is None else agreement.terms,
+        first=first,
+    )
+    planned = replace(planned, request=request_of_rows(planned.request, table, address))
+    return OpenedContribution(
+        site, client, state, history, data_set, agreement, address, table, planned
+    )

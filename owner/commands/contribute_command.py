@@ -51,9 +51,8 @@ def command(folder: Path, /, *, wait: float, yes: bool, as_json: bool, **given: 
       dppca-owner contribute nltcs --engine dask://127.0.0.1:8786
     """
     from dppca.owner.commands.consent import Terminal
-    from dppca.owner.commands.contribute import contribute
+    from dppca.owner.commands.contribute import ContributionOptions, contribute
     from dppca.owner.commands.interrupt import report_charges
-    from dppca.owner.commands.preview import ContributionOptions
     from dppca.owner.render.contributions import contribution_text
     from dppca.owner.site.config import load_site
 

@@ -1,44 +1,54 @@
-"""Training of a model that may leave (``dppca-owner train``): DP-SVM on the study's components.
+"""A model that may leave (``dppca-owner train``) as a kind of release (`dppca.owner.release.run`).
 
-The order is the same as in `contribute`: reading of rows, review, consent and all steps that can
-fail come before the release path of `dppca.owner.ledger.path`. The rows are read once, and what is
-read is counted and asked about; rows that others write to are read and counted again after a
-question. A model that is stored already is written again unchanged; that needs neither rows nor
-consent.
+DP-SVM on the study's components. A model that is stored already is written again unchanged: that
+needs neither rows, consent nor curator.
 """
 
 import json
 import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dppca.common.kernel.attestation.results import Result
-from dppca.common.kernel.attestation.signatures import make_signer
-from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Study
 from dppca.common.verification.models import sign_model
 from dppca.owner.client.calls import require_newest_ledger
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.engines.addresses import LOCAL
-from dppca.owner.ledger.chain import admit_charge
-from dppca.owner.ledger.database import StoredRelease, open_ledger
+from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.ledger.database import Ledger, StoredRelease
+from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.file import read_history
-from dppca.owner.ledger.path import store_release
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.records.table import open_table
-from dppca.owner.release.contribution import choose_data_set, compute_budget_status
-from dppca.owner.release.dialogue import Dialogue, outline_release
+from dppca.owner.records.table import Table, open_table
+from dppca.owner.release.contribution import BudgetStatus, choose_data_set, compute_budget_status
+from dppca.owner.release.dialogue import Dialogue, Outline, outline_release
 from dppca.owner.release.next_step import NextStep, decide_step
-from dppca.owner.release.reading import Reading, read_once, request_of_rows, require_rows_of_people
-from dppca.owner.release.weights import WeightRequest, WeightRows, plan_release, request_weights
+from dppca.owner.release.reading import Reader, Reading, request_of_rows
+from dppca.owner.release.run import ReleaseRun
+from dppca.owner.release.weights import (
+    WeightRelease,
+    WeightRequest,
+    WeightRows,
+    plan_release,
+    request_weights,
+)
 from dppca.owner.render.models import ModelOffer, ReleasedModelDocument
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_results import kept_result
 from dppca.owner.site.kept_studies import make_folder, model_path
-from dppca.owner.site.policy import DataSet, load_policy
+from dppca.owner.site.policy import DataSet, Policy, load_policy
 
 
 def release_model(
@@ -49,10 +59,20 @@ def release_model(
     dialogue: Dialogue,
 ) -> ReleasedModelDocument:
     """Make a model that may leave, or find it; return the command's JSON document."""
-    started = time.perf_counter()
-    policy, history = load_policy(site), read_history(site.ledger)
-    data_set = choose_data_set(study, history, policy, options.data_set_name)
-    asked = request_weights(
+    return ReleaseRun(site, dialogue).carry_out(ask_model(site, study, resolved, options))
+
+
+def ask_model(
+    site: Site, study: Study, resolved: ResolvedMethod, options: TrainOptions
+) -> "AskedModel":
+    """Return the request, once everything is there that its file needs: what fails costs nothing.
+
+    Raise as `load_policy`, `choose_data_set`, `request_weights`, `make_folder` and `kept_result`
+    do.
+    """
+    started, policy = time.perf_counter(), load_policy(site)
+    data_set = choose_data_set(study, read_history(site.ledger), policy, options.data_set_name)
+    request = request_weights(
         study,
         data_set=data_set.name,
         target=options.target,
@@ -61,80 +81,163 @@ def release_model(
         C=resolved.C,
     )
     path = options.output or model_path(site, study.name, options.target, resolved.method.name)
-    # These steps come before the charge: if they fail, nothing was spent.
     signer = make_signer(load_credentials(site))
     make_folder(path.parent)
-    components = kept_result(site, study)
-    already_stored = decide_step(history, asked.digest) is NextStep.SEND
-    if already_stored:
-        with open_ledger(site.ledger, lock=site.lock) as ledger:
-            stored, counts = ledger.stored(asked.digest), None
-    else:
-        stored, counts = _release(site, asked, data_set, components, options, dialogue)
-    receipt, envelope = json.loads(stored.receipt), components[0].envelope
-    write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
-    return ReleasedModelDocument(
-        **stored_charge(lambda: policy, read_history(site.ledger), stored),
-        label=Label(receipt["label"]),
-        receipt=receipt,
-        already_stored=already_stored,
-        coded_by_rule=None if counts is None else counts.without_values(),
-        target=receipt["target"],
-        method=receipt["method"],
+    return AskedModel(
+        site=site,
+        request=request,
+        command=options.command(data_set.name),
         kernel=resolved.kernel,
-        model=path,
-        n_components=receipt["n_components"],
-        split=receipt["split"],
-        seconds=round(time.perf_counter() - started, 6),
+        policy=policy,
+        data_set=data_set,
+        components=kept_result(site, study),
+        signer=signer,
+        path=path,
+        started=started,
     )
 
 
-def _release(
-    site: Site,
-    asked: WeightRequest,
-    data_set: DataSet,
-    components: tuple[Result, bytes],
-    options: TrainOptions,
-    dialogue: Dialogue,
-) -> tuple[StoredRelease, CheckReport]:
-    """Review, ask, charge, draw and store; return the release and the values coded by rule."""
-    require_newest_ledger(site)
-    history, study = read_history(site.ledger), asked.study
-    table = open_table(data_set.source, study.table)
-    result, digest = components
-    release = plan_release(
-        asked, result, n_rows=table.n_rows, components_sha256=digest.hex(), owner=site.name
-    )
-    request = release.request(account=data_set.account, command=options.command(data_set.name))
-    request = request_of_rows(request, table, LOCAL)
-    admit_charge(history, request)
-    status, step = compute_budget_status(history, request), decide_step(history, asked.digest)
-    outline = outline_release(
-        study,
-        request,
-        status,
-        step,
-        look="look at `dppca-owner budget`",
-        numbers=release.weights.n_machines * release.weights.D,
-        n_rows=table.n_rows,
-        is_live=table.source.is_live,
-    )
-    dialogue.begin(outline)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedModel:
+    """A model as it was asked for (`dppca.owner.release.run.AskedRelease`).
 
-    def read() -> Reading[WeightRows]:
-        reading = read_once(table, study, data_set.key, release.read, progress=dialogue.progress)
-        require_rows_of_people(reading.counted)
-        return reading
+    Attributes
+    ----------
+    command
+        The command, after ``dppca-owner``, that repeats the request.
+    components
+        The study's components, and the digest of their file.
+    signer, path
+        Who signs the model's file, and where it is written.
+    started
+        Time of `time.perf_counter` when the command began.
+    """
 
-    reading = read()
-    offer = ModelOffer(release, request, status, step, outline, reading.rows, reading.counted)
-    for line in offer.alarms:
-        dialogue.tell(line)
-    if dialogue.require_consent(offer) and table.source.is_live:
-        reading = read()  # a release is of one moment, after consent
-    prepared = release.prepare(reading.rows)
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
-        stored = store_release(
-            ledger, request, release, prepared, entropy=OperatingSystemEntropy(), clock=utc_now
+    site: Site
+    request: WeightRequest
+    command: str
+    kernel: str
+    policy: Policy
+    data_set: DataSet
+    components: tuple[Result, bytes]
+    signer: Signer
+    path: Path
+    started: float
+
+    @property
+    def digest(self) -> str:
+        """See `AskedRelease`."""
+        return self.request.digest
+
+    def open(self, history: History) -> "OpenedModel":
+        """See `AskedRelease`; the curator is asked only if the ledger was never compared."""
+        site, study, data_set = self.site, self.request.study, self.data_set
+        require_newest_ledger(site)
+        table = open_table(data_set.source, study.table)
+        result, digest = self.components
+        release = plan_release(
+            self.request,
+            result,
+            n_rows=table.n_rows,
+            components_sha256=digest.hex(),
+            owner=site.name,
         )
-    return stored, reading.counted
+        request = release.request(account=data_set.account, command=self.command)
+        request = request_of_rows(request, table, LOCAL)
+        budget, step = compute_budget_status(history, request), decide_step(history, self.digest)
+        return OpenedModel(site, history, data_set, table, release, request, budget, step)
+
+    def deliver(
+        self,
+        ledger: Ledger,
+        stored: StoredRelease,
+        counted: CheckReport | None,
+        *,
+        seconds: Mapping[str, float],  # noqa: ARG002 - a file's document has the command's time
+    ) -> ReleasedModelDocument:
+        """Write the file (`AskedRelease`); the same bytes each time."""
+        receipt, envelope = json.loads(stored.receipt), self.components[0].envelope
+        checkpoint("write")
+        model = sign_model(self.path.name, stored.payload, receipt, envelope, self.signer)
+        write_model(model, self.path)
+        return ReleasedModelDocument(
+            **stored_charge(lambda: self.policy, ledger.history(), stored),
+            label=Label(receipt["label"]),
+            receipt=receipt,
+            already_stored=counted is None,
+            coded_by_rule=None if counted is None else counted.without_values(),
+            target=receipt["target"],
+            method=receipt["method"],
+            kernel=self.kernel,
+            model=self.path,
+            n_components=receipt["n_components"],
+            split=receipt["split"],
+            seconds=round(time.perf_counter() - self.started, 6),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """A model whose data set is open (`dppca.owner.release.run.OpenedRelease`).
+
+    Attributes
+    ----------
+    budget, step
+        Budget before and after the charge, and what the ledger says is next, when it was opened.
+    """
+
+    site: Site
+    history: History
+    data_set: DataSet
+    table: Table
+    release: WeightRelease
+    request: ReleaseRequest
+    budget: BudgetStatus
+    step: NextStep
+
+    @property
+    def study(self) -> Study:
+        """See `OpenedRelease`."""
+        return self.release.model_request.study
+
+    @property
+    def outline(self) -> Outline:
+        """See `OpenedRelease`."""
+        weights = self.release.weights
+        return outline_release(
+            self.study,
+            self.request,
+            self.budget,
+            self.step,
+            look="look at `dppca-owner budget`",
+            numbers=weights.n_machines * weights.D,
+            n_rows=self.table.n_rows,
+            is_live=self.table.source.is_live,
+        )
+
+    def require_possible(self, reading: Reading[WeightRows] | None) -> None:
+        """See `OpenedRelease`; afterwards by the ledger as it is then."""
+        history = self.history if reading is None else read_history(self.site.ledger)
+        admit_charge(history, self.request)
+
+    def reader(self) -> AbstractContextManager[Reader[WeightRows]]:
+        """See `OpenedRelease`; this process reads."""
+        return nullcontext(self.release.read)
+
+    def offer(self, reading: Reading[WeightRows]) -> ModelOffer:
+        """See `OpenedRelease`."""
+        rows, counted = reading.rows, reading.counted
+        return ModelOffer(
+            self.release, self.request, self.budget, self.step, self.outline, rows, counted
+        )
+
+    def keep_consent(self, reading: Reading[WeightRows]) -> None:
+        """Keep nothing: a site keeps one consent for each study, its contribution's."""
+
+    def prepare(self, reading: Reading[WeightRows]) -> NDArray[np.int64]:
+        """Train, which may take minutes."""
+        return self.release.prepare(reading.rows)
+
+    def plan(self) -> WeightRelease:
+        """See `OpenedRelease`."""
+        return self.release

@@ -54,7 +54,8 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
 
     from dppca.common.kernel.errors import ExitCode
     from dppca.common.shell.console import progress
-    from dppca.owner.commands.preview import ContributionOptions, preview_contribution
+    from dppca.owner.commands.contribute import ContributionOptions
+    from dppca.owner.commands.preview import preview_contribution
     from dppca.owner.release.next_step import NextStep
     from dppca.owner.site.config import load_site
 

@@ -23,8 +23,9 @@ import pytest
 
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study
-from dppca.owner.commands import contribute, preview, release_model
+from dppca.owner.commands import contribute, release_model
 from dppca.owner.records.table import Table, moments_of_table, open_table
+from dppca.owner.release import run
 from dppca.owner.release.weights import plan_release, request_weights
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_results import kept_result
@@ -119,10 +120,9 @@ class Releasing:
         self.released.clear()
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", _Steward(lambda: writer.now("question")))
-            for module in (preview, release_model):
-                patch.setattr(module, "open_table", _then(module.open_table, writer, "opened"))
             for module in (contribute, release_model):
-                patch.setattr(module, "store_release", self._stored(module.store_release, writer))
+                patch.setattr(module, "open_table", _then(module.open_table, writer, "opened"))
+            patch.setattr(run, "store_release", self._stored(run.store_release, writer))
             patch.setattr(Table, "cells", _read(Table.cells, writer))
             return self.site.run(*self._line())
 

@@ -39,6 +39,9 @@ noise is drawn; the ledger's transaction is not complete; the bytes are stored; 
 way, its bytes are not; the curator has them, the ledger does not know it; it asks for the result;
 it fetches it."""
 
+ModelStep = Literal["write"]
+"""Further step of an owner: a model is stored, its file is about to be written."""
+
 OpenerStep = Literal["offer", "check", "vote", "open", "destroy"]
 """Further steps of an owner that is an opener, in order: its key is in the ledger and not yet kept;
 a set was checked; the vote is in the ledger; the sums are; the key is destroyed. It sends then."""
@@ -65,7 +68,7 @@ result is computed, is stored; the study is closed, the operator has not been to
 _passed: set[str] = set()
 
 
-def checkpoint(step: OwnerStep | OpenerStep | CuratorStep) -> None:
+def checkpoint(step: OwnerStep | ModelStep | OpenerStep | CuratorStep) -> None:
     """Pass a step: end or stop this process if the environment requests it here."""
     setting = os.environ.get(VARIABLE)
     if setting is None:

@@ -17,7 +17,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.pages.guard import read_form
 from dppca.owner.client.calls import agreed_study, connect
-from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.contribute import ContributionOptions, contribute
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.interrupt import report_charges
 from dppca.owner.commands.opening import open_sum, preview_opening
@@ -30,7 +30,7 @@ from dppca.owner.commands.page.site_pages import (
     typed_digest,
 )
 from dppca.owner.commands.page.views import spectrum
-from dppca.owner.commands.preview import ContributionOptions, preview_contribution
+from dppca.owner.commands.preview import preview_contribution
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.render.review import ContributionPreview

@@ -21,8 +21,7 @@ from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.commands import synthesize
 from dppca.owner.commands.consent import Terminal
-from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.preview import ContributionOptions
+from dppca.owner.commands.contribute import ContributionOptions, contribute
 from dppca.owner.ledger.file import read_history
 from dppca.owner.records.statistical import MAGIC
 from dppca.owner.site.config import load_site

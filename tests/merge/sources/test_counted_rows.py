@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.kernel.moments.moments import Moments
-from dppca.owner.commands import preview
+from dppca.owner.commands import contribute
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.queries import POSTGRESQL
@@ -156,13 +156,13 @@ def test_a_preview_counts_what_it_shows(
     curator: Curator, postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = make_release("contribute", PostgresRows(postgres), curator, tmp_path)
-    opened = preview.open_table
+    opened = contribute.open_table
 
     def opened_and_written(*arguments: Any) -> Any:
         table = opened(*arguments)
         of.write()
         return table
 
-    monkeypatch.setattr(preview, "open_table", opened_and_written)
+    monkeypatch.setattr(contribute, "open_table", opened_and_written)
     code, shown = of.site.run("review", of.study.name)
     assert (code, shown["coded_by_rule"]["key"]["most"]) == (19, 40)

@@ -16,9 +16,9 @@ from pyarrow import parquet
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
 from dppca.owner.commands import consent
-from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.contribute import ContributionOptions, contribute
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
-from dppca.owner.commands.preview import ContributionOptions, preview_contribution
+from dppca.owner.commands.preview import preview_contribution
 from dppca.owner.records.table import Table
 from dppca.owner.release.dialogue import Outline
 from dppca.owner.site.config import load_site
@@ -136,7 +136,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
 
 
 @pytest.mark.parametrize(
-    ("command", "module"), [("check", "records.table"), ("review", "commands.preview")]
+    ("command", "module"), [("check", "records.table"), ("review", "commands.contribute")]
 )
 def test_a_look_at_a_table_that_grows_is_at_one_moment(
     site: OwnerSite,

@@ -27,10 +27,9 @@ from dppca.common.kernel.privacy.noise.entropy import (
     SeededEntropy,
 )
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
-from dppca.owner.commands import contribute, release_model
 from dppca.owner.ledger.database import Ledger
 from dppca.owner.ledger.entries import ReleaseRequest
-from dppca.owner.release import weights
+from dppca.owner.release import run, weights
 from dppca.owner.selftest.endpoint import prepare
 from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.judging import LEVEL
@@ -386,16 +385,14 @@ def test_what_the_commands_send_passes(federation: TemporaryFederation) -> None:
     assert [each for each in findings if not each.passed] == []
 
 
-@pytest.mark.parametrize(
-    ("module", "what"), [(contribute, "contribution"), (release_model, "model")], ids=["c", "m"]
-)
-def test_a_command_that_takes_its_noise_from_a_seed_is_found(
-    module: Any, what: str, federation: TemporaryFederation, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_takes_its_noise_from_a_seed_is_found_by_what_each_command_sends(
+    federation: TemporaryFederation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = SeededEntropy(3)
-    monkeypatch.setattr(module, "OperatingSystemEntropy", lambda: stream)
+    monkeypatch.setattr(run, "OperatingSystemEntropy", lambda: stream)
     broken = {each.check for each in audit_sent(federation) if not each.passed}
-    assert broken == {f"Laplace {what} by command: randomness"}
+    commands = ("contribution", "model")
+    assert broken == {f"Laplace {what} by command: randomness" for what in commands}
 
 
 def test_a_command_that_charges_half_of_a_model_is_found(

@@ -95,7 +95,7 @@ def test_what_doctor_prints_after_a_signal_finishes_the_release_without_a_charge
 @pytest.mark.parametrize(
     ("line", "place"),
     [
-        (RELEASES["dp-svm"] + " --yes", "commands.release_model.require_rows_of_people"),
+        (RELEASES["dp-svm"] + " --yes", "release.run.require_rows_of_people"),
         ("budget", "commands.budget.emit"),
         ("train site-test --target ill", "models.training.train"),
     ],

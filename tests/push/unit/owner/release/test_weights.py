@@ -17,10 +17,11 @@ import skops.io
 from dppca.common.analysis.estimators.base.weight_noise import weights_on_grid
 from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.kernel.errors import LedgerError, SettingError
-from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.study import Study
+from dppca.owner.commands.release_model import OpenedModel
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.table import open_table
@@ -189,6 +190,24 @@ def test_what_cannot_be_is_refused_and_costs_nothing(
     assert found == code
     assert says in message
     assert site.history.length == 0
+
+
+def test_a_budget_that_went_while_a_model_was_trained_refuses_it_before_the_ledger_is_opened(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = OpenedModel.prepare
+
+    def charged_meanwhile(opened: OpenedModel, reading: Any) -> Any:
+        most = PrivacyCost(Decimal("9.5"), Decimal(0))
+        other = replace(opened.request, request_digest="ab" * 32, charge=most)
+        with open_ledger(opened.site.ledger, lock=opened.site.lock) as ledger:
+            ledger.reserve(other, release_id=bytes(16), now=NOW)
+        return prepare(opened, reading)
+
+    monkeypatch.setattr(OpenedModel, "prepare", charged_meanwhile)
+    monkeypatch.setattr("dppca.owner.release.run.open_ledger", None)
+    assert error_of(site.run(*ASK, "--epsilon", "1", "--yes"))[0] == 21
+    assert len(site.history.reservations) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_found_out_before_the_charge(site: OwnerSite) -> None:

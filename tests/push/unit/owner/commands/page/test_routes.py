@@ -16,10 +16,10 @@ from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.coding import Column
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.owner.commands import preview
+from dppca.owner.commands.contribute import ContributionOptions
 from dppca.owner.commands.page import consent_pages, file_pages
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
-from dppca.owner.commands.preview import ContributionOptions
 from dppca.owner.records.table import Table
 from dppca.owner.site.config import Site, load_site
 from tests.support.asgi import Answer, ask
