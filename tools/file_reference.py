@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from dppca.common.analysis.random_trees import RandomTrees
 from dppca.common.analysis.study_file import SchemaOfFile, StudyFile
 from dppca.common.kernel import study
+from dppca.common.kernel.documents.stated_fields import PartyName
 from dppca.common.kernel.schema import attributes, partitions, splits
 from dppca.common.kernel.schema.document import RowNorm
 from dppca.curator.commands.study_template import TEMPLATE
@@ -130,7 +131,7 @@ _SITE_MODELS: dict[type[BaseModel], str] = {
 _SECTIONS = _STUDY_MODELS | _SITE_MODELS
 _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot be hashed
     (study.ExactDecimal, "decimal above 0"),
-    (study.PartyName, "short name"),
+    (PartyName, "short name"),
     (study.Base64, "base64"),
     (study.Overlap, "true, false, or list of groups of owners"),
     (attributes.Label, "label"),

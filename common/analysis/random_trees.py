@@ -16,7 +16,8 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dppca.common.kernel.schema.attributes import WHOLE, Date, Name, Numeric, Ordinal
+from dppca.common.kernel.documents.stated_fields import WHOLE
+from dppca.common.kernel.schema.attributes import Date, Name, Numeric, Ordinal
 from dppca.common.kernel.schema.cells import encode_numeric
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 from dppca.common.kernel.schema.splits import Public, Reach, divide, find_reach

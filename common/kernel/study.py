@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -32,15 +31,21 @@ from pydantic import (
 
 from dppca.common.kernel.documents.amounts import decimal_text, parse_positive
 from dppca.common.kernel.documents.faults import explain_faults
-from dppca.common.kernel.documents.names import require_party_name
 from dppca.common.kernel.documents.stated import Stated
-from dppca.common.kernel.documents.stated_fields import Line, Purpose, Title
+from dppca.common.kernel.documents.stated_fields import (
+    NUMBER,
+    WHOLE,
+    Line,
+    PartyName,
+    Purpose,
+    Title,
+)
 from dppca.common.kernel.documents.tables import html_table
-from dppca.common.kernel.documents.values import differing_keys
+from dppca.common.kernel.documents.values import canonical_json, differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
-from dppca.common.kernel.schema.attributes import NUMBER, WHOLE, Name
-from dppca.common.kernel.schema.document import Schema, canonical_json
+from dppca.common.kernel.schema.attributes import Name
+from dppca.common.kernel.schema.document import Schema
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 
 MAX_OWNERS = 10_000
@@ -55,7 +60,6 @@ _UNSAID_ROWS = (
 ExactDecimal = Annotated[
     Decimal, BeforeValidator(parse_positive), PlainSerializer(decimal_text, return_type=str)
 ]
-PartyName = Annotated[str, AfterValidator(require_party_name)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Groups = tuple[tuple[str, ...], ...]
 

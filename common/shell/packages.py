@@ -41,13 +41,18 @@ _hiding = _Hiding()
 
 def hide_packages() -> None:
     """Hide `HIDDEN` in this process from now on; what is loaded stays."""
-    if _hiding not in sys.meta_path:
+    if not are_hidden():
         sys.meta_path.insert(0, _hiding)
+
+
+def are_hidden() -> bool:
+    """Whether this process hides packages: a command of ours does, a notebook does not."""
+    return _hiding in sys.meta_path
 
 
 def show_packages() -> None:
     """Let `HIDDEN` be imported again, for a library that needs one."""
-    if _hiding in sys.meta_path:
+    if are_hidden():
         sys.meta_path.remove(_hiding)
 
 

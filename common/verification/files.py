@@ -12,7 +12,6 @@ from dppca.common.kernel.attestation.envelopes import (
     SUFFIX,
     Claim,
     FileStatement,
-    digest_file,
     open_envelope,
     read_envelope,
 )
@@ -22,6 +21,7 @@ from dppca.common.kernel.attestation.sums import require_sum
 from dppca.common.kernel.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.durable.files import digest_file
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.privacy.collusion import foresee_collusion

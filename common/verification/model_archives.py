@@ -57,17 +57,17 @@ def open_archive(content: bytes) -> ModelArchive:
     """Read an archive.
 
     Raise `ArtefactError` if it is no archive of a model or has classes other than scikit-learn's
-    and NumPy's.
+    (in a command, those of our models) and NumPy's.
     """
-    import skops.io
-    from skops.io.exceptions import UnsupportedTypeException, UntrustedTypesFoundException
+    from dppca.common.verification.model_classes import archives, exceptions
 
-    errors = (*ARCHIVE_ERRORS, UnsupportedTypeException, UntrustedTypesFoundException)
+    refusals = (exceptions.UnsupportedTypeException, exceptions.UntrustedTypesFoundException)
+    errors = (*ARCHIVE_ERRORS, *refusals)
     try:
         require_model(content)
-        foreign = skops.io.get_untrusted_types(data=content)
+        foreign = archives.get_untrusted_types(data=content)
         if not foreign:
-            members = skops.io.loads(content, trusted=[])
+            members = archives.loads(content, trusted=[])
             metadata = json.loads(members["metadata"])
             kind, version = metadata["kind"], metadata["version"]
             if (kind, version) == (KIND, VERSION):
@@ -88,9 +88,9 @@ def open_archive(content: bytes) -> ModelArchive:
 
 def pack_archive(archive: ModelArchive) -> bytes:
     """Return an archive's bytes, which differ each time because they contain the time."""
-    import skops.io
+    from dppca.common.verification.model_classes import archives
 
-    content: bytes = skops.io.dumps(
+    content: bytes = archives.dumps(
         {
             "metadata": json.dumps(archive.metadata),
             "state": archive.state,

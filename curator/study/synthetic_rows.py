@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from dppca.common.kernel.attestation.envelopes import unchecked_predicate
 from dppca.common.kernel.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import UploadError
 from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.labels import Label
@@ -38,7 +39,7 @@ from dppca.common.kernel.schema.arrow import (
     may_be_null,
 )
 from dppca.common.kernel.schema.attributes import Date, Numeric, list_labels
-from dppca.common.kernel.schema.document import Schema, canonical_json
+from dppca.common.kernel.schema.document import Schema
 from dppca.curator.study.lifecycle import require_result
 from dppca.curator.study.row_streams import FAULTS, check_messages
 from dppca.curator.study.study_record import Publication, StudyRecord

@@ -404,7 +404,7 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
     total = request.repeats * once
     with (
         terminable(),
-        preloading(),
+        preloading(request.target),
         progress("simulating", total, enabled=not as_json) as bar,
     ):
         return simulate(request, on_step=bar.advance)

@@ -61,26 +61,35 @@ PRELOADED = (
     *("dppca.owner.records.delimited", "dppca.owner.records.text_cells"),
     *(f"dppca.owner.commands.{name}" for name in ("setup", "contribute", "contribute_command")),
     *(f"dppca.owner.commands.{name}" for name in ("components_command", "synthesize_command")),
-    *(f"dppca.owner.commands.{name}" for name in ("components", "synthesize", "train", "predict")),
-    *("dppca.owner.models.loader", "dppca.owner.models.training", "dppca.owner.render.models"),
+    *(f"dppca.owner.commands.{name}" for name in ("components", "synthesize")),
     *("dppca.curator.cli", "dppca.curator.daemon", "dppca.curator.operator.downloads"),
-    *("scipy.special", "scipy.optimize", "scipy.interpolate", "sklearn.svm", "skops.io"),
+    *("scipy.special", "scipy.optimize", "scipy.interpolate"),
 )
 """Modules that the parties' commands import, loaded once."""
+OF_MODELS = (
+    *("dppca.owner.commands.train", "dppca.owner.commands.predict", "dppca.owner.models.loader"),
+    *("dppca.owner.models.training", "dppca.owner.render.models"),
+    "dppca.common.verification.model_classes",
+)
+"""Those that train a model or judge one: as much again as all others."""
 
 
 @contextmanager
-def preloading() -> Iterator[None]:
+def preloading(target: str | None) -> Iterator[None]:
     """Let runs within fork their parties' commands from what this process loads now.
 
-    Only before it has read any rows.
+    Only before it has read any rows. ``target`` as in `FederationTask`.
     """
-    loaded = load(PRELOADED, environment(), alone=True)
+    loaded = load(_imported(target), environment(), alone=True)
     try:
         yield
     finally:
         if loaded:
             unload()
+
+
+def _imported(target: str | None) -> tuple[str, ...]:
+    return PRELOADED if target is None else (*PRELOADED, *OF_MODELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +184,7 @@ def run_federation(task: FederationTask) -> FederationRun:
     """
     study, aggregation, rows = task.study, task.aggregation, task.rows
     folder, output, n_rows = task.folder, task.output, task.n_rows
-    with Processes(PRELOADED) as live:
+    with Processes(_imported(task.target)) as live:
         authority = make_authority(folder / "authority")
         federation = LocalFederation(live, folder, authority, on_command=task.on_step)
         federation.start()
@@ -194,19 +203,21 @@ def run_federation(task: FederationTask) -> FederationRun:
         outcomes = live.each(
             sites, lambda site: site.use_result(study, task.target, n_rows=drawn(site))
         )
+
+        def judged(site: SiteDriver) -> float | None:
+            if task.target is None:
+                return None
+            return judge(live, site.model, task.held_out, folder / f"judged-{site.name}.csv")
+
         owners = tuple(
-            owner_run(
-                site.name,
-                {**answers, **contribution, **results},
-                None
-                if task.target is None
-                else judge(live, site.model, task.held_out, folder / f"judged-{site.name}.csv"),
-            )
-            for site, answers, contribution, results in zip(
-                sites, joined, given, outcomes, strict=True
+            owner_run(site.name, {**answers, **contribution, **results}, accuracy)
+            for site, answers, contribution, results, accuracy in zip(
+                sites, joined, given, outcomes, live.each(sites, judged), strict=True
             )
         )
-        components, coded = (download(federation, study, output, form=f) for f in (None, "coded"))
+        components, coded = live.each(
+            (None, "coded"), lambda form: download(federation, study, output, form=form)
+        )
         last, refined = study, None
         if task.refinement is not None:
             draft = folder / "second.yaml"

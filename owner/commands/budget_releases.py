@@ -6,18 +6,20 @@ from pathlib import Path
 
 from dppca.common.analysis.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.analysis.study_file import study_from_yaml
+from dppca.common.kernel.attestation.claims import require_implied
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import (
     ArtefactError,
     NotReadyError,
+    ReceiptError,
     SchemaMismatchError,
     SettingError,
 )
 from dppca.common.kernel.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
-from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger import tools
-from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.chain import History, damaged
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.file import LedgerArchive
 from dppca.owner.render.ledger import VerifiedRelease
@@ -69,8 +71,16 @@ def verify_release(
     tools.check_receipt(charged, history, receipt)
     study = None if request.makes_file else _kept(site, request.study, request.request_digest)
     if study is not None:
-        tools.check_implied(study, charged, receipt)
+        _check_implied(study, charged, receipt)
     return replace(verified, receipt="as charged", recomputed=study is not None)
+
+
+def _check_implied(study: Study, reservation: Reservation, receipt: bytes) -> None:
+    """Recompute a contribution's sensitivity and noise; `LedgerCorruptError` if they differ."""
+    try:
+        require_implied(study, calibrate(study), receipt_from_bytes(receipt), owner="this site")
+    except (ReceiptError, ArtefactError) as error:
+        raise damaged(reservation.sequence, str(error)) from error
 
 
 def _kept(site: Site, name: str, digest: str) -> Study | None:

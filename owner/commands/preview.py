@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.kernel.attestation.envelopes import digest_file
+from dppca.common.kernel.durable.files import digest_file
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study
 from dppca.owner.client.calls import agreed_study, connect

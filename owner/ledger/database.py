@@ -28,12 +28,10 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from dppca.common.kernel.aggregation.opening import Sums
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import ChainError, LedgerError, OpeningRefusedError
-from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import FIRST, SALT_BYTES, History, LedgerRow, admit_charge, enter
 from dppca.owner.ledger.entries import (
     Ballot,
@@ -81,6 +79,10 @@ from dppca.owner.ledger.mark import (
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.aggregation.opening import Sums
+    from dppca.common.kernel.study import Study
 
 LOCK_WAIT_S = 10.0
 OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)
@@ -215,7 +217,7 @@ class Ledger:
         offer = Offer(0, time_text(now), key_id, study)
         return self._enter(offer)
 
-    def vote(self, study: Study, key_id: str, set_digest: str, *, now: datetime) -> None:
+    def vote(self, study: "Study", key_id: str, set_digest: str, *, now: datetime) -> None:
         """Bind an opener key to a set, before its vote is sent; durable on return.
 
         The same set again has no effect. Raise `OpeningRefusedError` if the key or the study is
@@ -226,7 +228,7 @@ class Ledger:
         self._enter(ballot)
 
     def open_set(
-        self, study: Study, key_id: str, sums: Sums, *, n_owners: int, now: datetime
+        self, study: "Study", key_id: str, sums: "Sums", *, n_owners: int, now: datetime
     ) -> None:
         """Store the sums over the one set that an opener key opens, together with its entry.
 
@@ -245,8 +247,11 @@ class Ledger:
         )
         self._enter(entry, sums)
 
-    def sums(self, key_id: str) -> Sums:
+    def sums(self, key_id: str) -> "Sums":
         """Return the sums that an opener key has opened; raises as `stored`."""
+        # Numbers and the cryptography of openers take their time to import.
+        from dppca.common.kernel.aggregation.opening import Sums
+
         with self._reading() as history:
             opened = history.openers.get(key_id)
             if opened is None or opened.opening is None:
@@ -301,7 +306,7 @@ class Ledger:
                 f"while the curator can be reached. {LOCKED}"
             )
 
-    def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
+    def _enter(self, entry: OpenerEntryT, sums: "Sums | None" = None) -> OpenerEntryT:
         """Record a step of an opener key, unless the same step is already recorded."""
         with self._transaction() as history:
             if isinstance(entry, Offer):

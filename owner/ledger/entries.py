@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.kernel.privacy.accounting import PrivacyCost
-from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import CostFields, cost_fields
 from dppca.owner.ledger.populations import Account
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.privacy.mechanisms import Calibration
 
 
 class ReleaseKind(StrEnum):
@@ -73,7 +75,7 @@ class ReleaseRequest:
     def from_calibration(
         cls,
         kind: ReleaseKind,
-        noise: Calibration,
+        noise: "Calibration",
         *,
         account: Account,
         study: str,

@@ -12,9 +12,8 @@ from operator import attrgetter
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from dppca.common.kernel.documents.amounts import decimal_text
-from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeText
+from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeText, canonical_json
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.owner.ledger.entries import (
     Ballot,
     Commitment,

@@ -21,9 +21,12 @@ asked for a second set. So keys are destroyed with their use and belong in no ba
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from dppca.common.kernel.study import Study
 from dppca.owner.ledger.entries import Ballot, Offer, OpenerEntry, OpeningDelivery, SetOpening
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.study import Study
 
 _STREAM = 4
 
@@ -52,7 +55,7 @@ Openers = Mapping[str, OpenerRecord]
 """By key: SHA-256 of the public key, hexadecimal."""
 
 
-def record_for(openers: Openers, study: Study, owner: str) -> OpenerRecord | None:
+def record_for(openers: Openers, study: "Study", owner: str) -> OpenerRecord | None:
     """Record of the key that a study names for an owner; None if it names none that is known."""
     opener = (study.openers or {}).get(owner)
     return None if opener is None else openers.get(hashlib.sha256(opener.key).hexdigest())

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Annotated, NotRequired, cast
 
-from dppca.common.kernel.attestation.claims import require_implied
 from dppca.common.kernel.documents.values import DigestText
-from dppca.common.kernel.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
+from dppca.common.kernel.errors import ChainError, LedgerCorruptError
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
-from dppca.common.kernel.privacy.release import calibrate, receipt_from_bytes
-from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import History, LedgerRow, damaged
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.entry_documents import EntryDocument
@@ -102,14 +99,6 @@ def check_receipt(reservation: Reservation, history: History, receipt: bytes) ->
     wrong = [key for key, value in follows.items() if document.get(key) != value]
     if wrong:
         raise damaged(committed.sequence, f"its receipt says otherwise in {', '.join(wrong)}")
-
-
-def check_implied(study: Study, reservation: Reservation, receipt: bytes) -> None:
-    """Recompute a contribution's sensitivity and noise; `LedgerCorruptError` if they differ."""
-    try:
-        require_implied(study, calibrate(study), receipt_from_bytes(receipt), owner="this site")
-    except (ReceiptError, ArtefactError) as error:
-        raise damaged(reservation.sequence, str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.kernel.schema import Attribute
 from dppca.owner.records.source_facts import SourceFacts
 
 if TYPE_CHECKING:
+    from dppca.common.kernel.schema import Attribute
     from dppca.owner.records.keys import KeyRows
     from dppca.owner.records.stored_files import Piece
 

@@ -49,6 +49,7 @@ from dppca.common.analysis.estimators.base.weight_noise import WeightPlan, weigh
 from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import choose_law
@@ -56,7 +57,6 @@ from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.receipts import SOFTWARE, NoiseSection, Receipt
 from dppca.common.kernel.schema import Column
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study
 from dppca.common.verification.weights import (
     METHOD,

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
-from dppca.common.kernel.documents.values import DigestText
 from dppca.owner.ledger.entries import ReleaseRequest
-from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import BudgetStatus
+
+if TYPE_CHECKING:
+    from dppca.owner.release.contribution import BudgetStatus
 
 GAUSSIAN_SUM = "costs of Gaussian noise add up to less than their sum"
 _ROUNDING = Decimal("1e-9")  # of costs that are computed
@@ -24,26 +24,6 @@ class ChargedCost:
     charged_rho: Annotated[Decimal, "charge in rho (zCDP)"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCharge(ChargedCost):
-    """Release that the ledger stores, with the rest of the budget that it was charged to."""
-
-    study: Annotated[str, "name of the study"]
-    data_set: Annotated[str, "data set that it was computed from"]
-    population: Annotated[str, "population that was charged"]
-    remaining: Annotated[
-        Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
-    ]
-    rows: Annotated[int, "rows that it was computed from"]
-    bytes: Annotated[int, "size of what may leave"]
-    mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-    already_stored: Annotated[bool, "whether it was made, or at the curator, before"]
-    coded_by_rule: Annotated[
-        CheckReport | None, "values that coding replaced (site-only); null if no row was read"
-    ]
-
-
 def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
     """Return the fields of `ChargedCost`."""
     return {
@@ -54,7 +34,7 @@ def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
     }
 
 
-def explain_fall(status: BudgetStatus, epsilon: Decimal) -> str | None:
+def explain_fall(status: "BudgetStatus", epsilon: Decimal) -> str | None:
     """Say why a budget falls by another amount than a release's epsilon; None where it does not."""
     before, after = status.remaining_before, status.remaining_after
     if not status.admitted or before is None or after is None or before == after:
@@ -68,7 +48,7 @@ def explain_fall(status: BudgetStatus, epsilon: Decimal) -> str | None:
     return f"The budget falls by {spent_text(fall)}, not by {decimal_text(epsilon)}: {why}."
 
 
-def standing_lines(status: BudgetStatus, epsilon: Decimal) -> list[str]:
+def standing_lines(status: "BudgetStatus", epsilon: Decimal) -> list[str]:
     """Return lines on a population's lifetime budget before and after a release of this epsilon."""
     whole = f"epsilon {decimal_text(status.epsilon)} at delta {decimal_text(status.delta)}"
     lines = [
@@ -87,15 +67,3 @@ def standing_lines(status: BudgetStatus, epsilon: Decimal) -> list[str]:
         *([] if (why := explain_fall(status, epsilon)) is None else [f"  {why}"]),
         *lines,
     ]
-
-
-def charged_text(stored: StoredCharge) -> str:
-    """Return the charge as the study states it, the population, and the rest of its budget."""
-    known = (
-        "policy.yaml does not state its budget now"
-        if stored.remaining is None
-        else f"{left_text(stored.remaining)} is left"
-    )
-    cost = f"epsilon {decimal_text(stored.epsilon)}"
-    cost += f", delta {decimal_text(stored.delta)}" if stored.delta else ""
-    return f"charged once to population {stored.population}: {cost}; {known}"

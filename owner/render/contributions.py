@@ -1,13 +1,36 @@
 """Document and text of `contribute`."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
+from dppca.common.kernel.documents.amounts import decimal_text, left_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.study_words import show_state
-from dppca.owner.render.charges import StoredCharge, charged_text
+from dppca.owner.records.faults import CheckReport
+from dppca.owner.render.charges import ChargedCost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCharge(ChargedCost):
+    """Release that the ledger stores, with the rest of the budget that it was charged to."""
+
+    study: Annotated[str, "name of the study"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that was charged"]
+    remaining: Annotated[
+        Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+    ]
+    rows: Annotated[int, "rows that it was computed from"]
+    bytes: Annotated[int, "size of what may leave"]
+    mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    already_stored: Annotated[bool, "whether it was made, or at the curator, before"]
+    coded_by_rule: Annotated[
+        CheckReport | None, "values that coding replaced (site-only); null if no row was read"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +60,15 @@ def contribution_text(document: ContributionDocument) -> str:
         f"The curator's signed acknowledgement: {document.acknowledgement}.\n"
         f"Next: dppca-owner {'open' if document.opens else 'components'} {document.study}"
     )
+
+
+def charged_text(stored: StoredCharge) -> str:
+    """Return the charge as the study states it, the population, and the rest of its budget."""
+    known = (
+        "policy.yaml does not state its budget now"
+        if stored.remaining is None
+        else f"{left_text(stored.remaining)} is left"
+    )
+    cost = f"epsilon {decimal_text(stored.epsilon)}"
+    cost += f", delta {decimal_text(stored.delta)}" if stored.delta else ""
+    return f"charged once to population {stored.population}: {cost}; {known}"

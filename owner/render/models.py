@@ -16,7 +16,8 @@ from dppca.owner.release.contribution import BudgetStatus
 from dppca.owner.release.dialogue import Outline
 from dppca.owner.release.next_step import NextStep
 from dppca.owner.release.weights import WeightRelease, WeightRows
-from dppca.owner.render.charges import StoredCharge, charged_text, standing_lines
+from dppca.owner.render.charges import standing_lines
+from dppca.owner.render.contributions import StoredCharge, charged_text
 from dppca.owner.render.faults import alarm_lines, counts_line, counts_text, with_counts
 
 if TYPE_CHECKING:

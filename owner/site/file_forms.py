@@ -21,10 +21,9 @@ from pydantic import (
 
 from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.documents.faults import explain_faults
+from dppca.common.kernel.documents.stated_fields import WHOLE, PartyName
 from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema.attributes import WHOLE
-from dppca.common.kernel.study import PartyName
 from dppca.owner.engines.addresses import require_engine
 from dppca.owner.records.locations import Secret
 from dppca.owner.site.source_documents import (

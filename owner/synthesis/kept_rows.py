@@ -17,7 +17,6 @@ from dppca.common.kernel.attestation.claims import Replicate
 from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
-    digest_file,
     embedded,
     envelope_path,
     open_envelope,
@@ -25,7 +24,7 @@ from dppca.common.kernel.attestation.envelopes import (
 )
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.documents.messages import Form
-from dppca.common.kernel.durable.files import writing
+from dppca.common.kernel.durable.files import digest_file, writing
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,

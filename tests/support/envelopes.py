@@ -13,7 +13,7 @@ from dppca.common.kernel.attestation.envelopes import (
     write_signed,
 )
 from dppca.common.kernel.attestation.signatures import Signer
-from dppca.common.kernel.schema.document import canonical_json
+from dppca.common.kernel.documents.values import canonical_json
 
 
 def claim(

@@ -1,8 +1,8 @@
 """A command of ours that writes down which of our modules it loads, and which of them run.
 
 ``tracing.py FILE MODULE ARGUMENTS…`` runs ``MODULE`` like a separate process. At its end ``FILE``
-gets JSON: ``loaded`` and ``ran``, paths below the root. A module runs where one of its functions
-is called; what its import does is no call.
+gets JSON: ``loaded`` and ``ran``, paths below the root, and ``others``, the other packages that are
+loaded. A module runs where one of its functions is called; what its import does is no call.
 """
 
 import atexit
@@ -39,7 +39,9 @@ def _write(file: Path) -> None:
     sys.setprofile(None)
     loaded = {_ours(getattr(module, "__file__", None)) for module in [*sys.modules.values()]}
     ran = {_ours(file) for file, name in _CALLED if name != "<module>"}
+    others = sorted({name.partition(".")[0] for name in [*sys.modules]} - {"dppca"})
     document = {"loaded": sorted(filter(None, loaded)), "ran": sorted(filter(None, ran))}
+    document["others"] = others
     file.write_text(json.dumps(document))
 
 

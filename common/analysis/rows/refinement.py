@@ -24,13 +24,12 @@ import yaml
 
 from dppca.common.analysis.field.tree_growth import grow_trees
 from dppca.common.analysis.rows.synthesis import make_generator, synthesize
-from dppca.common.kernel.attestation.envelopes import digest_file
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.table_files import labelled_writer, with_metadata
 from dppca.common.kernel.attestation.tables import label_inside, read_rows
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
-from dppca.common.kernel.durable.files import replacing, writing
+from dppca.common.kernel.durable.files import digest_file, replacing, writing
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.laws import LAWS

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from dppca.common.kernel.documents.amounts import Whole
-from dppca.common.kernel.documents.values import DigestText, differing_keys
+from dppca.common.kernel.documents.values import DigestText, canonical_json, differing_keys
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, StudyError
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
@@ -16,7 +16,6 @@ from dppca.common.kernel.privacy.release import (
     sensitivity_shape,
 )
 from dppca.common.kernel.privacy.sensitivity import Shape
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_canonical
 
 LEAST_REPLICATES, MOST_REPLICATES = 4, 1000

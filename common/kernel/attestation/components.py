@@ -45,7 +45,7 @@ from dppca.common.kernel.attestation.sums import (
     read_terms,
     require_evidence,
 )
-from dppca.common.kernel.documents.values import to_document
+from dppca.common.kernel.documents.values import canonical_json, to_document
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.kernel.privacy.composition import Round
@@ -53,7 +53,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, Trust, require_continues
 
 KIND, KIND_OF_COUNTS = "components", "counts"

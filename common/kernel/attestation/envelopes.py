@@ -33,10 +33,16 @@ from securesystemslib.signer import Signer as BaseSigner
 
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import Signer, load_certificate, party_of
-from dppca.common.kernel.durable.files import PRIVATE, open_regular, replacing, write_file
+from dppca.common.kernel.documents.values import canonical_json
+from dppca.common.kernel.durable.files import (
+    PRIVATE,
+    digest_file,
+    open_regular,
+    replacing,
+    write_file,
+)
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Identity
-from dppca.common.kernel.schema.document import canonical_json
 
 SUFFIX = ".intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -296,12 +302,6 @@ def read_stated(path: Path, statement: FileStatement, *, most: int) -> bytes:
         content = file.read(size + 1)
     statement.require_digest(hashlib.sha256(content).hexdigest())
     return content
-
-
-def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a regular file, in hexadecimal, with the memory of a piece."""
-    with open_regular(path) as (file, _):
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_signed(path: Path, file: SignedFile | bytes, *, mode: int = PRIVATE) -> None:

@@ -24,9 +24,9 @@ from dppca.common.kernel.attestation.signatures import Signer
 from dppca.common.kernel.attestation.tables import label_inside
 from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.documents.names import is_formula
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.durable.files import open_new
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema.document import canonical_json
 
 
 def with_metadata(fields: Any, metadata: Mapping[str, object]) -> Any:

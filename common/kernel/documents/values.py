@@ -26,6 +26,13 @@ TimeText = Annotated[str, "date and time (ISO 8601)"]
 PathText = Annotated[str, "path"]
 
 
+def canonical_json(document: object) -> bytes:
+    """Serialize to JSON in one form only: sorted keys, no blanks, UTF-8, finite numbers."""
+    return json.dumps(
+        document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
 class JsonBytes(bytes):
     """JSON as it came, such as a study's canonical form; in a document, what it says."""
 

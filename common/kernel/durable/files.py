@@ -10,6 +10,7 @@ checked here. Nor can a folder's names be made durable there; NTFS keeps a journ
 """
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -123,6 +124,12 @@ def open_regular(path: Path) -> Iterator[tuple[BufferedReader, int]]:
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         yield file, found.st_size
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 of a regular file, in hexadecimal, with the memory of a piece."""
+    with open_regular(path) as (file, _):
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_content(path: Path) -> bytes:

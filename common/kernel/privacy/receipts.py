@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from importlib.metadata import version
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.mechanisms import Calibration
-from dppca.common.kernel.schema.document import canonical_json
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.privacy.mechanisms import Calibration
 
 SOFTWARE = f"dppca {version('dppca')}"
 
@@ -48,7 +50,7 @@ class NoiseSection:
     max_rows_per_person: int
 
     @classmethod
-    def from_calibration(cls, noise: Calibration) -> Self:
+    def from_calibration(cls, noise: "Calibration") -> Self:
         """Return the calibrated noise with its cost."""
         return cls(
             mechanism=noise.law.name,

@@ -1,38 +1,45 @@
-"""Public description of a table, agreed before any row is read."""
+"""Public description of a table, agreed before any row is read.
 
-from dppca.common.kernel.schema.attributes import (
-    Attribute,
-    Binary,
-    Categorical,
-    Date,
-    Numeric,
-    Ordinal,
-    Score,
-    label_text,
-)
-from dppca.common.kernel.schema.cells import (
-    Cells,
-    Scale,
-    count_whole,
-    encode_numeric,
-    encode_values,
-)
-from dppca.common.kernel.schema.coding import (
-    MISSING,
-    UNKNOWN,
-    Column,
-    Faults,
-    encode,
-    encode_unit_ball,
-    find_attribute_faults,
-    find_cells,
-    known_labels,
-    label_codes,
-    row_codes,
-)
-from dppca.common.kernel.schema.document import MAX_COLUMNS, RowNorm, Schema
-from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from dppca.common.kernel.schema.partitions import Partition
+A name's module is imported with the name: who reads a ledger needs no coding of rows.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.schema.attributes import (
+        Attribute,
+        Binary,
+        Categorical,
+        Date,
+        Numeric,
+        Ordinal,
+        Score,
+        label_text,
+    )
+    from dppca.common.kernel.schema.cells import (
+        Cells,
+        Scale,
+        count_whole,
+        encode_numeric,
+        encode_values,
+    )
+    from dppca.common.kernel.schema.coding import (
+        MISSING,
+        UNKNOWN,
+        Column,
+        Faults,
+        encode,
+        encode_unit_ball,
+        find_attribute_faults,
+        find_cells,
+        known_labels,
+        label_codes,
+        row_codes,
+    )
+    from dppca.common.kernel.schema.document import MAX_COLUMNS, RowNorm, Schema
+    from dppca.common.kernel.schema.layout import ColumnKind, Layout
+    from dppca.common.kernel.schema.partitions import Partition
 
 __all__ = [
     "MAX_COLUMNS",
@@ -66,3 +73,13 @@ __all__ = [
     "label_text",
     "row_codes",
 ]
+
+_MODULES = ("attributes", "layout", "partitions", "document", "cells", "coding")
+
+
+def __getattr__(name: str) -> object:
+    for module in _MODULES if name in __all__ else ():
+        found = import_module(f"{__name__}.{module}")
+        if hasattr(found, name):
+            return getattr(found, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

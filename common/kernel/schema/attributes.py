@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime
 from enum import StrEnum
-from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -29,15 +28,14 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticKnownError
-from pydantic_core.core_schema import ErrorType
 
-from dppca.common.kernel.documents.amounts import is_numeral
 from dppca.common.kernel.documents.names import check_name
-from dppca.common.kernel.documents.stated_fields import Description, Unit
+from dppca.common.kernel.documents.stated_fields import NUMBER, WHOLE, Description, Unit
 from dppca.common.kernel.documents.yaml_text import WrittenFloat
+from dppca.common.kernel.schema.texts import DAY_0
+from dppca.common.kernel.schema.texts import MAX_LABEL_LENGTH as MAX_LABEL_LENGTH
+from dppca.common.kernel.schema.texts import count_days as count_days
 
-MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
 MAX_LEVELS = 100
 MAX_SPIKES = 16
@@ -79,12 +77,6 @@ def check_finite(value: float) -> float:
     return value + 0.0  # -0.0 and 0.0 are one number, and must be one digest
 
 
-def _numeral(value: object, *, fault: ErrorType) -> object:
-    if isinstance(value, bool | str | bytes) and not is_numeral(value):
-        raise PydanticKnownError(fault)
-    return value
-
-
 def find_neighbour(value: float, towards: float, *, integer: bool) -> float:
     """Return the next value in a direction, an infinity: of all floats, or of whole numbers."""
     return value + math.copysign(1, towards) if integer else math.nextafter(value, towards)
@@ -98,14 +90,9 @@ def _name(value: str) -> str:
     return check_name(value)
 
 
-def count_days(day: date) -> int:
-    """Days since 1 January 1970, the number that represents a date here."""
-    return day.toordinal() - _DAY_0
-
-
 def day_text(days: float) -> str:
     """Return the date of a number of days since 1970 as text, such as ``2020-01-31``."""
-    return date.fromordinal(round(days) + _DAY_0).isoformat()
+    return date.fromordinal(round(days) + DAY_0).isoformat()
 
 
 def _day(value: object) -> float:
@@ -138,7 +125,6 @@ def _codes_of_missing(value: object) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pairs))
 
 
-_DAY_0 = date(1970, 1, 1).toordinal()
 MissingValues = Annotated[
     tuple[tuple[str, str], ...],
     BeforeValidator(_codes_of_missing),
@@ -151,8 +137,6 @@ Label = Annotated[
     BeforeValidator(_label),
     WithJsonSchema({"type": ["string", "number", "boolean"]}, mode="validation"),
 ]
-NUMBER = BeforeValidator(partial(_numeral, fault="float_parsing"))
-WHOLE = BeforeValidator(partial(_numeral, fault="int_parsing"))
 Finite = Annotated[float, NUMBER, AfterValidator(check_finite)]
 Day = Annotated[
     float,

@@ -7,7 +7,6 @@ digest is its SHA-256. Two schemas with one digest code every row alike.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,11 +26,11 @@ from pydantic import (
 )
 
 from dppca.common.kernel.documents.faults import explain_faults
+from dppca.common.kernel.documents.stated_fields import NUMBER, WHOLE
 from dppca.common.kernel.documents.tables import html_table
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.attributes import (
-    NUMBER,
-    WHOLE,
     Attribute,
     Categorical,
     MissingValues,
@@ -397,13 +396,6 @@ class Schema(BaseModel):
                 names.append(f"{attribute.name} is missing")
             names += [f"{attribute.name}={label}" for label in labels] or [attribute.name]
         return tuple(names)
-
-
-def canonical_json(document: object) -> bytes:
-    """Serialize to JSON in one form only: sorted keys, no blanks, UTF-8, finite numbers."""
-    return json.dumps(
-        document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
 
 
 def _check_distinct(what: str, names: Sequence[str]) -> None:

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dppca.common.kernel.schema.attributes import MAX_BINS, WHOLE, Name
+from dppca.common.kernel.documents.stated_fields import WHOLE
+from dppca.common.kernel.schema.attributes import MAX_BINS, Name
 from dppca.common.kernel.schema.splits import (
     Branch,
     OpenSplit,

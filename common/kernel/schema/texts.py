@@ -11,8 +11,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH, count_days
-
+MAX_LABEL_LENGTH = 256
+DAY_0: Final = date(1970, 1, 1).toordinal()
 INFINITE: Final = math.inf
 """Value in a numeric column for a number that is not finite, of either sign."""
 NOT_A_NUMBER: Final = -math.inf
@@ -36,6 +36,11 @@ MISSING_WORDS: Final = MappingProxyType(
 _LONGEST_NUMBER = 4 * MAX_LABEL_LENGTH  # of a label, in any spelling
 _EXPONENT_DIGITS = 3
 _TRUTHS = (("true", "false"), ("t", "f"))
+
+
+def count_days(day: date) -> int:
+    """Days since 1 January 1970, the number that represents a date here."""
+    return day.toordinal() - DAY_0
 
 
 def is_missing(word: str) -> bool:

@@ -16,6 +16,7 @@ from dppca.common.kernel.aggregation.pooling import require_upload
 from dppca.common.kernel.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.kernel.attestation.envelopes import Claim, read_envelope, unchecked_predicate
 from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import (
     AlteredError,
     ConsentError,
@@ -24,7 +25,6 @@ from dppca.common.kernel.errors import (
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import study_from_mapping
 from dppca.curator.cli import cli
 from dppca.owner.commands.opening import open_sum

@@ -43,6 +43,7 @@ BOUNDS = {"contribute": (170, 110), "curator": (156, 75)}
 class Trace:
     loaded: list[str]
     ran: list[str]
+    others: list[str]
 
     def __str__(self) -> str:
         return f"loads {_counted(self.loaded)}, runs {_counted(self.ran)}"

@@ -21,9 +21,9 @@ from dppca.common.analysis.loadings import KeptComponent, Loading
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.stated import Stated
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_canonical, study_from_mapping
 from dppca.common.shell.console import emit, run
 from dppca.common.transport import channels

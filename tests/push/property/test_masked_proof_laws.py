@@ -14,9 +14,9 @@ from dppca.common.kernel.attestation.components import check_components
 from dppca.common.kernel.attestation.envelopes import unchecked_predicate
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.kernel.schema.document import canonical_json
 from tests.support.certificates import new_authority
 from tests.support.envelopes import claim
 from tests.support.examples import examples

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from dppca.common.kernel.attestation.claims import Replicate
 from dppca.common.kernel.attestation.envelopes import (
     Claim,
-    digest_file,
     envelope_path,
     read_envelope,
     sign_statement,
@@ -25,6 +24,7 @@ from dppca.common.kernel.attestation.envelopes import (
 )
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.values import to_document
+from dppca.common.kernel.durable.files import digest_file
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.verification.files import verification_text, verify_file

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.tools import MOST_FITTING, fitting, plan
 from dppca.owner.site.config import load_site

@@ -27,6 +27,7 @@ from dppca.common.kernel.attestation.signatures import (
     require_issued,
 )
 from dppca.common.kernel.attestation.sums import SignedRelease
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
@@ -37,7 +38,6 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.shell.console import run
 from dppca.common.verification.files import verify_file
 from dppca.owner.cli import cli

@@ -18,7 +18,6 @@ from dppca.common.kernel.attestation.envelopes import (
     PAYLOAD_TYPE,
     Claim,
     SignedFile,
-    digest_file,
     envelope_path,
     open_envelope,
     read_envelope,
@@ -31,9 +30,10 @@ from dppca.common.kernel.attestation.envelopes import (
 )
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.documents.values import canonical_json
+from dppca.common.kernel.durable.files import digest_file
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Identity, Role
-from dppca.common.kernel.schema.document import canonical_json
 from tests.support.certificates import Authority
 from tests.support.envelopes import claim
 

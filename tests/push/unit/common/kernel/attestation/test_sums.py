@@ -23,11 +23,11 @@ from dppca.common.kernel.attestation.results import largest_envelope
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.attestation.sums import SumEvidence, require_sum
 from dppca.common.kernel.attestation.verify import verify_result
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import draw
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli

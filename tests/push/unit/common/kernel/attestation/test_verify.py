@@ -14,6 +14,7 @@ from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.attestation.verify import verify_result
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NotReadyError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
@@ -23,7 +24,6 @@ from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.columns import parse_column
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.commands.synthesize import possible_forms

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.schema import ColumnKind, Schema, encode, find_cells, label_text
 from dppca.common.kernel.schema.attributes import count_days
-from dppca.common.kernel.schema.document import canonical_json
 
 AGE = {"name": "age", "type": "numeric", "lower": 17, "upper": 90}
 SEX = {"name": "sex", "type": "binary", "values": ["Female", "Male"]}
