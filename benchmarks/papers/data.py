@@ -218,7 +218,7 @@ def _csv_columns(source: PaperSource, path: Path) -> tuple[list[str], list[list[
         )
     if not file.n_rows:
         raise DataError(f"{path.name} has no rows")
-    n_malformed = sum(found.count for found in file.malformed.values())
+    n_malformed = sum(found.count for found in file.facts.malformed.values())
     if n_malformed:
         raise DataError(
             f"{path.name} has {n_malformed} lines that do not fit its header, or are not "

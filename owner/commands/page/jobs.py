@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import ConsentError, DppcaError, StudyStateError
-from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.shell.console import Progress, defect_text, say
 from dppca.owner.release.dialogue import Outline, ReleaseOffer
 
