@@ -9,6 +9,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -458,9 +459,7 @@ class Study(BaseModel):
     @property
     def stated(self) -> Stated:
         """What the study is for, in its operator's words."""
-        return Stated(
-            title=self.title, purpose=self.purpose, contact=self.contact, approval=self.approval
-        )
+        return Stated(**{each.name: getattr(self, each.name) for each in fields(Stated)})
 
     @property
     def trust(self) -> Trust:

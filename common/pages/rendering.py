@@ -13,7 +13,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.shell.charts import draw_forest, draw_scree
 from dppca.common.shell.packages import require_package
-from dppca.common.shell.study_words import name_list, show_state
+from dppca.common.shell.study_words import as_time, exact_time, name_list, show_state
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,30 +58,18 @@ def render_file(folders: Sequence[Path], template: str, **values: Any) -> str:
     return render(folders, template, style=style, policy=policy, **values)
 
 
-def exact_time(time: str | datetime) -> str:
-    """Return a time to the second, ``2026-11-22 19:30:05 UTC``.
-
-    ``time`` is aware or, as text, in ISO 8601 form.
-    """
-    return f"{_moment(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
 def show_time(time: str | datetime, now: datetime) -> str:
     """Return a time as people say it at a moment, in this machine's time zone.
 
     ``22 November, 19:30``; with the year where that is another one; further than a day ahead, the
     day and how long that is: ``31 January 2027 (in 69 d)``.
     """
-    moment, present = _moment(time).astimezone(), now.astimezone()
+    moment, present = as_time(time).astimezone(), now.astimezone()
     day = f"{moment.day} {moment:%B}" + (f" {moment:%Y}" if moment.year != present.year else "")
     ahead = moment - present
     if ahead.days >= 1:
         return f"{day} (in {duration_text(ahead)})"
     return f"{day}, {moment:%H:%M}"
-
-
-def _moment(time: str | datetime) -> datetime:
-    return datetime.fromisoformat(time) if isinstance(time, str) else time
 
 
 def _when(time: str | datetime) -> Markup:
@@ -90,7 +78,7 @@ def _when(time: str | datetime) -> Markup:
 
     shown, exact = show_time(time, utc_now()), exact_time(time)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        _moment(time).isoformat(), exact, shown
+        as_time(time).isoformat(), exact, shown
     )
 
 
@@ -98,7 +86,7 @@ def _until(time: str | datetime) -> Markup:
     """Return until when something waits, and whether that has passed."""
     from markupsafe import Markup
 
-    passed = ", which has passed" if _moment(time) <= utc_now() else ""
+    passed = ", which has passed" if as_time(time) <= utc_now() else ""
     return Markup("until {}{}").format(_when(time), passed)
 
 

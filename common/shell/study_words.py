@@ -1,6 +1,7 @@
 """A study's state, and the parties that it waits for, as text for people; JSON has the names."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from dppca.common.kernel.documents.messages import StudyState
 
@@ -21,3 +22,16 @@ def name_list(names: Sequence[str], me: str = "") -> str:
 def other_owners(count: int) -> str:
     """Return a number of owners in words, such as "1 other owner" and "2 other owners"."""
     return f"{count} other owner{'s' if count > 1 else ''}"
+
+
+def exact_time(time: str | datetime) -> str:
+    """Return a time to the second, ``2026-11-22 19:30:05 UTC``.
+
+    ``time`` is aware or, as text, in ISO 8601 form.
+    """
+    return f"{as_time(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def as_time(time: str | datetime) -> datetime:
+    """Return a time that may be text in ISO 8601 form."""
+    return datetime.fromisoformat(time) if isinstance(time, str) else time

@@ -313,11 +313,12 @@ def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
 
 def _describe(details: StudyDetails, *, width: int | None) -> str:
     from dppca.common.kernel.study import study_from_canonical
+    from dppca.common.shell.study_header import StudyHeader
     from dppca.common.shell.study_words import show_state
 
     summary = details.summary
     lines = [
-        *study_from_canonical(details.document).stated.lines(),
+        *StudyHeader(study_from_canonical(details.document), summary.state).lines(),
         f"Study {summary.name}, {show_state(summary.state)}: "
         f"{summary.contributions} of {summary.owners} owners have contributed.",
         f"Digest:  {summary.digest}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,6 +67,16 @@ class CheckedStudyDocument:
     next: Annotated[list[str], "commands for what to do now, with remarks as a shell has them"]
 
 
+def _stated_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for each text that says what a study is for."""
+    for each in reversed(fields(Stated)):
+        meaning = each.metadata["meaning"]
+        command = click.option(f"--{each.name}", help=f"{meaning[0].upper()}{meaning[1:]}.")(
+            command
+        )
+    return command
+
+
 @click.command("new")
 @click.option(
     "--columns",
@@ -83,10 +94,7 @@ class CheckedStudyDocument:
 )
 @output_file("--output", required=True, help="The new file.", law=FileLaw())
 @click.option("--name", help="Name of the study.")
-@click.option("--title", help="Its title, for people.")
-@click.option("--purpose", help="Why it is made, in one paragraph.")
-@click.option("--contact", help="Whom stewards may ask.")
-@click.option("--approval", help="Who has approved it, and under which number.")
+@_stated_options
 @click.option("--owner", "owners", multiple=True, help="Name of an owner; once for each.")
 @click.option("--epsilon", help="What each owner's release may cost a person, such as 1.0.")
 @click.option("--delta", help="Makes the noise Gaussian; such as 1e-9.")
@@ -136,7 +144,8 @@ def new(
     )
     from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
-    choices = Choices(**given)
+    stated = Stated(**{each.name: given.pop(each.name) for each in fields(Stated)})
+    choices = Choices(stated=stated, **given)
     for option, value in (
         *(("owner", each) for each in choices.owners),
         *((each, getattr(choices, each)) for each in ("name", "epsilon", "delta")),
@@ -227,6 +236,7 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.common.kernel.schema.attributes import list_labels
     from dppca.common.kernel.schema.texts import labels_of_one_number
     from dppca.common.shell.missing_values import describe_missing
+    from dppca.common.shell.study_header import StudyHeader
     from dppca.curator.commands.study_assembly import key_steps, read_draft_or_study
     from dppca.curator.study.codable import require_codable
 
@@ -255,9 +265,9 @@ def check(file: Path, *, as_json: bool) -> None:
         },
         next=steps,
     )
-    unsaid = ", ".join(study.stated.unsaid)
+    unsaid = ", ".join(study.stated.lacking)
     lines = [
-        *study.stated.lines(),
+        *StudyHeader(study).lines(),
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
         *([f"NOT SAID: {unsaid}. Stewards decide by what a study is for: say it"] * bool(unsaid)),

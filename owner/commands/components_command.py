@@ -49,6 +49,7 @@ def command(
       dppca-owner components nltcs --plots pictures
     """
     from dppca.common.shell.plotting import check_plotting
+    from dppca.common.shell.study_header import StudyHeader
     from dppca.common.verification.components import kept_components
     from dppca.owner.commands.components import PICTURES, draw, fetch
     from dppca.owner.render.components import ComponentsDocument, components_text
@@ -87,4 +88,4 @@ def command(
         bytes=len(fetched.signed.content),
         seconds=round(time.perf_counter() - started, 6),
     )
-    emit(document, components_text(document, details=details), as_json=as_json)
+    emit(document, components_text(document, StudyHeader(study), details=details), as_json=as_json)

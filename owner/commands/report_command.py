@@ -55,7 +55,7 @@ def command(
     from functools import partial
 
     from dppca.common.pages.rendering import check_report
-    from dppca.common.pages.study_header import study_header
+    from dppca.common.shell.study_header import StudyHeader
     from dppca.owner.commands.interrupt import report_charges
     from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
     from dppca.owner.ledger.file import read_history
@@ -86,8 +86,8 @@ def command(
         compared, draw = compare_tables(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
-        face = study_header(study, first=find_continued(site, study))
-        page = quality_page(compared, stated=study.stated, face=face, pictures=draw())
+        header = StudyHeader(study, first=find_continued(site, study))
+        page = quality_page(compared, stated=study.stated, face=header.rows(), pictures=draw())
         save(path, page.encode())
         report = QualityReport(
             study=study.name,
@@ -100,6 +100,7 @@ def command(
             relations=relations,
             seconds=round(time.perf_counter() - started, 6),
         )
-        text = with_counts_line(quality_text(report), compared.faults, study.name)
+        said = "\n".join((*header.lines(), quality_text(report)))
+        text = with_counts_line(said, compared.faults, study.name)
         text = f"{compared.nothing}\n{text}" if compared.nothing else text
         emit(report, text, as_json=as_json)

@@ -11,6 +11,7 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.labels import Label
+from dppca.common.shell.study_header import StudyHeader
 from dppca.common.shell.study_words import show_state
 
 
@@ -46,7 +47,9 @@ class ComponentsDocument:
 _COUNTS = "the counts of its tables; `synthesize` makes rows of them and of the study before it"
 
 
-def components_text(document: ComponentsDocument, *, details: bool = False) -> str:
+def components_text(
+    document: ComponentsDocument, header: StudyHeader, *, details: bool = False
+) -> str:
     """Return a summary of the result; with ``details`` components below the noise edge, too."""
     values = document.eigenvalues
     above = sum(value > document.noise_edge for value in values)
@@ -80,4 +83,4 @@ def components_text(document: ComponentsDocument, *, details: bool = False) -> s
         )
     nothing = nothing_found(values, document.noise_edge, document.epsilon)
     first = [] if nothing is None else [nothing]
-    return "\n".join(map(one_line, (*first, *document.stated.lines(), *lines)))
+    return "\n".join(map(one_line, (*first, *header.lines(), *lines)))

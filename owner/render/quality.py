@@ -35,7 +35,6 @@ def quality_text(report: QualityReport) -> str:
     found = report.quality
     pairs, distances = found.pair_summary, found.distances
     lines = [
-        *report.stated.lines(),
         f"{found.n_synthetic} synthetic rows against {found.n_real} of data set {report.data_set}",
         "  SITE-ONLY: computed from raw rows without noise; nothing of this may leave the site",
         f"  classifier: pMSE {found.propensity.ratio:.1f} times that of rows of one "

@@ -24,6 +24,7 @@ from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
+from dppca.common.shell.study_header import StudyHeader
 from dppca.common.shell.study_words import other_owners
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
@@ -217,7 +218,7 @@ class ContributionPreview:
     def text(self) -> str:
         """Return the document as text, and what was counted (`ReleaseOffer`)."""
         document = review_text(self.document(), refusals=[*map(str, self.refusals)])
-        return f"{document}\n{counts_text(self.counted)}"
+        return "\n".join((*self.header.lines(), document, counts_text(self.counted)))
 
     def question(self) -> str:
         """Return what is asked and asserted (`ReleaseOffer`)."""
@@ -227,10 +228,15 @@ class ContributionPreview:
         """Return what was agreed to beforehand (`ReleaseOffer`)."""
         return f"{self._asked()}\n{counts_line(self.counted, self.study.name)}"
 
+    @property
+    def header(self) -> StudyHeader:
+        """Header of the study."""
+        return StudyHeader(self.study, self.state, self.review.first)
+
     def _asked(self) -> str:
         asked = self.document(with_forecast=False)
         asserted = f"You assert: {' '.join(asked.asserted)}"
-        return "\n".join((*asked.stated.lines(), asked.question, asserted))
+        return "\n".join((*self.header.lines(), asked.question, asserted))
 
     @cached_property
     def forecast(self) -> Forecast | None:
@@ -377,7 +383,6 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
     relation = found.coded_by_rule.relation
     table = f", the table {relation}" if relation else ""
     lines = [
-        *found.stated.lines(),
         f"Study {found.study} ({found.state.value}), requested by the curator at {found.curator}; "
         f"{answer}",
         "",

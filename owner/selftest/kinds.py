@@ -12,13 +12,14 @@ releases needs a line here: ``tests/push/unit/owner/selftest/test_kinds.py``.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache
 from itertools import combinations, product
 from types import MappingProxyType
 from typing import Any
 
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.study import Trust
 from dppca.owner.ledger.entries import ReleaseKind
@@ -163,12 +164,13 @@ _ENOUGH: Levels = MappingProxyType({f"{n} rows": n for n in (40, 1_000_000)})
 SIZES: Levels = MappingProxyType({"small": 1, "wide": 6})
 """Attributes of each sort."""
 
+STATED = tuple(each.name for each in fields(Stated))
 _QUORUM: Document = {"quorum": 2, "deadline": "2099-01-01T00:00:00+00:00"}
 SAID: Levels = MappingProxyType(
     {
         "no more": {},
         "words": {
-            **dict.fromkeys(("title", "purpose", "contact", "approval"), "words"),
+            **dict.fromkeys(STATED, "words"),
             "overlap": True,
         },
         "groups": {
@@ -337,10 +339,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         # The study.
         "Study.version": "one value",
         "Study.name": "it names",
-        "Study.title": "-said",
-        "Study.purpose": "-said",
-        "Study.contact": "-said",
-        "Study.approval": "-said",
+        **{f"Study.{name}": "-said" for name in STATED},
         "Study.owners": "parties",
         "Study.quorum": "parties",
         "Study.deadline": "parties",

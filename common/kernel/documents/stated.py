@@ -8,22 +8,33 @@ line of it begins as a line of the software does.
 import textwrap
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from dataclasses import asdict, dataclass, field, fields
+from typing import Annotated, Any
 
 WHOSE = "In its operator's words, which no software can check"
 """Above every such text, on pages and terminals."""
 _WIDTH = 76
 
 
+def _text(meaning: str, *, wanted: bool = False) -> Any:
+    """Make a field whose ``meaning`` drafts give; a ``wanted`` one is asked for where it lacks."""
+    return field(default=None, metadata={"meaning": meaning, "wanted": wanted})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
     """What a study is for, in its operator's words; null for what it does not say."""
 
-    title: Annotated[str | None, "its title"] = None
-    purpose: Annotated[str | None, "why it is made"] = None
-    contact: Annotated[str | None, "whom to ask about it"] = None
-    approval: Annotated[str | None, "who has approved it, and under which number"] = None
+    title: Annotated[str | None, "its title"] = _text("its title, for people", wanted=True)
+    purpose: Annotated[str | None, "why it is made"] = _text(
+        "why it is made, in one paragraph", wanted=True
+    )
+    contact: Annotated[str | None, "whom to ask about it"] = _text(
+        "whom stewards may ask", wanted=True
+    )
+    approval: Annotated[str | None, "who has approved it, and under which number"] = _text(
+        "who has approved it, and under which number", wanted=True
+    )
 
     @property
     def said(self) -> dict[str, str]:
@@ -34,6 +45,15 @@ class Stated:
     def unsaid(self) -> tuple[str, ...]:
         """Names of the fields that are not there."""
         return tuple(name for name, text in asdict(self).items() if text is None)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Names of the fields that an operator is asked for, and that are not there."""
+        return tuple(
+            each.name
+            for each in fields(self)
+            if each.metadata["wanted"] and getattr(self, each.name) is None
+        )
 
     def lines(self) -> list[str]:
         """Return lines of a terminal; none where nothing is said."""

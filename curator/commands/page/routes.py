@@ -21,7 +21,7 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.server import PageApp
-from dppca.common.pages.study_header import study_header
+from dppca.common.shell.study_header import StudyHeader
 from dppca.common.verification.components import kept_components, nothing_in
 from dppca.common.verification.estimate_form import PageQuestion, csv_headers, csv_text, form_values
 from dppca.common.verification.files import verify_file
@@ -125,7 +125,7 @@ class OperatorApp(PageApp):
         return self.answer(
             "operator_study.html",
             study=study,
-            face=study_header(study, state, first=self._find_first(study)),
+            face=StudyHeader(study, state, self._find_first(study)).rows(),
             cost=decimal_text(calibrate(study).epsilon),
             badge=_badge(state, outcome),
             details=details,

@@ -7,9 +7,10 @@ that explains it: no bound, no budget and no number of rows per person has a def
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION, MAX_UNIT
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
@@ -50,10 +51,7 @@ class Choices:
     rows_per_person: int | None = None
     target: str | None = None
     histograms: bool = False
-    title: str | None = None
-    purpose: str | None = None
-    contact: str | None = None
-    approval: str | None = None
+    stated: Stated = field(default_factory=Stated)
     bins: Mapping[str, int] | None = None
     mechanism: str | None = None
 
@@ -68,13 +66,11 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         "",
         _field("name", choices.name, "a short name: a-z 0-9 . _ -"),
         *(
-            _field(field, text and json.dumps(text, ensure_ascii=False), meaning)
-            for field, text, meaning in (
-                ("title", choices.title, "a title, for people"),
-                ("purpose", choices.purpose, "why the study is made, in one paragraph"),
-                ("contact", choices.contact, "whom stewards may ask"),
-                ("approval", choices.approval, "who has approved it, and under which number"),
+            _field(
+                each.name, text and json.dumps(text, ensure_ascii=False), each.metadata["meaning"]
             )
+            for each in fields(Stated)
+            if (text := getattr(choices.stated, each.name)) or each.metadata["wanted"]
         ),
         _field(
             "owners",

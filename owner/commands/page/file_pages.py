@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from dppca.common.kernel.errors import NotReadyError
-from dppca.common.pages.study_header import study_header
+from dppca.common.shell.study_header import StudyHeader
 from dppca.owner.commands.page.artefacts import Artefacts
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.site_pages import SitePages, study_name
@@ -46,7 +46,7 @@ class FilePages:
         return self._pages.answer(
             "comparison.html",
             study=study,
-            face=study_header(study, first=find_continued(self._pages.site, study)),
+            face=StudyHeader(study, first=find_continued(self._pages.site, study)).rows(),
             **self.comparisons[name].values(),
         )
 

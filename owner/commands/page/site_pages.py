@@ -15,7 +15,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.pages.server import PageApp
-from dppca.common.pages.study_header import study_header
+from dppca.common.shell.study_header import StudyHeader
 from dppca.owner.commands.page.jobs import Job, Jobs
 from dppca.owner.commands.page.views import contribution_steps, job_steps
 from dppca.owner.commands.studies import find_policy, find_standing
@@ -48,7 +48,7 @@ class SitePages(PageApp):
         return {
             "study": study,
             "site": self.site.name,
-            "face": study_header(study, state, first=find_continued(self.site, study)),
+            "face": StudyHeader(study, state, find_continued(self.site, study)).rows(),
             "cost": decimal_text(calibrate(study).epsilon),
             "standing": standing,
             "badge": standing.badge,

@@ -93,7 +93,7 @@ def quality_page(
 ) -> str:
     """HTML page of a comparison.
 
-    ``face`` describes the study (`dppca.common.pages.study_header`); ``pictures`` are SVG, by their
+    ``face`` describes the study (`StudyHeader.rows`); ``pictures`` are SVG, by their
     captions.
     """
     return render_file(

@@ -26,6 +26,7 @@ from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.study import Study, study_from_canonical, study_from_mapping
 from dppca.common.shell.console import emit, run
+from dppca.common.shell.study_header import StudyHeader
 from dppca.common.transport import channels
 from dppca.common.transport.status import TRAILER, from_rpc_error
 from dppca.curator.observability.log import LOGGER, configure, log_event
@@ -245,7 +246,7 @@ def test_what_a_result_claims_stays_within_its_line() -> None:
         bytes=0,
         seconds=0.0,
     )
-    text = components_text(document)
+    text = components_text(document, StudyHeader(make_study()))
     assert not obeys(text)
     assert not any(line.startswith(("b", "VERIFIED")) for line in text.splitlines())
 

@@ -14,14 +14,8 @@ from jinja2 import UndefinedError
 
 from dppca.common.analysis.loadings import KeptComponent, Loading
 from dppca.common.kernel.errors import SettingError
-from dppca.common.pages.rendering import (
-    check_report,
-    check_server,
-    exact_time,
-    render,
-    render_file,
-    show_time,
-)
+from dppca.common.pages.rendering import check_report, check_server, render, render_file, show_time
+from dppca.common.shell.study_words import exact_time
 
 HOSTILE = "<script>alert(1)</script>\" onload='x'\x1b]0;owned\x07\u202etxt"
 

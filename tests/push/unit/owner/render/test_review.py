@@ -14,7 +14,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import study_from_mapping
-from dppca.common.pages.study_header import study_header
+from dppca.common.shell.study_header import StudyHeader
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.faults import CheckReport
@@ -209,8 +209,8 @@ def test_a_study_that_continues_another_says_what_both_cost_or_that_it_does_not_
         if known is None:
             said = "of this study alone: the study that it continues is not known here, and its "
         assert f"at most epsilon {epsilon}, delta 0, {said}" in review_text(document)
-        rows = dict(study_header(study, first=known))
+        rows = dict(StudyHeader(study, first=known).rows())
         told = "together with study before" if known else "of this study alone"
         together = rows["One person, all owners together"]
         assert together == f"epsilon {epsilon}, delta 0, {told}"
-    assert "alone" not in str(study_header(first))
+    assert "alone" not in str(StudyHeader(first).rows())

@@ -97,5 +97,6 @@ def test_words_on_attributes_change_the_digest_and_no_coding() -> None:
 
 def test_what_is_not_said_is_named_and_nothing_said_has_no_lines() -> None:
     assert Stated(title="a").unsaid == ("purpose", "contact", "approval")
+    assert Stated(title="a").lacking == ("purpose", "contact", "approval")
     assert Stated().lines() == []
     assert Stated(title="a", purpose="b").lines() == [f"{WHOSE}:", "  title   | a", "  purpose | b"]

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from dppca.common.analysis.study_file import study_from_yaml
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
@@ -61,7 +62,7 @@ FRICTIONLESS = {
     ]
 }
 STATED = dict.fromkeys(("title", "purpose", "contact", "approval"), "a text")
-SAID = Choices("trial", ("a", "b"), "1.0", None, 1, **STATED)
+SAID = Choices("trial", ("a", "b"), "1.0", None, 1, stated=Stated(**STATED))
 
 
 def read(folder: Path, content: str | bytes | object, name: str = "columns.csv") -> Any:

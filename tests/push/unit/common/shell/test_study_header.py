@@ -1,0 +1,43 @@
+"""A fact of a study is one row of `FACTS`; texts and pages then show it."""
+
+import pytest
+
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.shell import study_header
+from dppca.common.shell.study_header import FACTS, HeaderFact, StudyHeader
+from tests.support.checkout import ROOT
+from tests.support.studies import make_study
+
+STUDY = make_study("census", title="Health", purpose="Find out")
+DOCUMENTS_ALONE = {"common/verification/files.py", "common/shell/study_header.py"}
+"""What shows a file's words without its study, and the header."""
+
+
+def test_texts_begin_with_the_operators_words_and_pages_with_the_name() -> None:
+    header = StudyHeader(STUDY, StudyState.OPEN)
+    assert header.lines() == STUDY.stated.lines()
+    assert [name for name, _ in header.rows()] == [
+        each.name for each in FACTS if each.name != "Deadline"
+    ]
+    assert dict(header.rows())["Digest"] == STUDY.digest
+    assert "State" not in dict(StudyHeader(STUDY).rows())
+
+
+def test_one_more_fact_is_shown_by_texts_and_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, in_texts in (("Told", True), ("Kept", False), ("Silent", True)):
+        told = HeaderFact(name, lambda header, name=name: header.study.name * (name != "Silent"))
+        told = HeaderFact(told.name, told.of, in_texts)
+        monkeypatch.setattr(study_header, "FACTS", (*study_header.FACTS, told))
+    header = StudyHeader(STUDY)
+    assert header.lines() == [*STUDY.stated.lines(), "Told: census"]
+    assert header.rows()[-2:] == [("Told", "census"), ("Kept", "census")]
+
+
+def test_no_text_shows_the_words_without_the_facts() -> None:
+    showing = {
+        str(path.relative_to(ROOT))
+        for room in ("common", "owner", "curator", "deploy")
+        for path in (ROOT / room).rglob("*.py")
+        if "stated.lines()" in path.read_text()
+    }
+    assert showing == DOCUMENTS_ALONE
