@@ -92,7 +92,7 @@ MOST_STUDIES = 100_000
 _GLANCE_S = 2.0  # longest second look while a call goes on
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0  # bounds of the waits, drawn at random, that double
 _REDIAL_MS = 5_000  # longest wait before a curator is dialled again, or its name asked for
-_METADATA_BYTES = 16 << 10  # of one call; ours have less than one KiB
+_METADATA_BYTES = 16 << 10  # of one call: a bound for strangers
 
 _T = TypeVar("_T")
 _Greeting = pb.ListStudiesRequest | pb.GetStudyRequest | pb.CreateStudyRequest
