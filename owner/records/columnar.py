@@ -44,11 +44,13 @@ _FEATHER_1_MAGIC = b"FEA1"
 class ParquetRows(Rows):
     """A Parquet file, read row group by row group; or some of its row groups.
 
-    ``fields`` are the names in the file of the columns called ``names``.
+    ``fields`` are the names in the file of the columns called ``names``, and ``promoted`` the types
+    into which their cells are brought, empty for those that are as they are.
     """
 
     file: StoredFile
     fields: tuple[str, ...]
+    promoted: tuple[str, ...]
 
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns (`Rows.read`).
@@ -61,6 +63,7 @@ class ParquetRows(Rows):
                 [self.fields[self.names.index(name)] for name in names]
                 for names in (wanted.names, wanted.labels)
             )
+            kinds = [self.promoted[self.names.index(name)] for name in wanted.names]
             old = find_old(metadata)
             listed = [
                 *_listed(footer, {*labels}, metadata.created_by),
@@ -93,7 +96,10 @@ class ParquetRows(Rows):
                             of_old_calendar(array) if field in old else array
                             for field, array in zip(fields, arrays, strict=True)
                         ]
-                    yield arrays
+                    yield [
+                        array.cast(pa.type_for_alias(kind)) if kind else array
+                        for kind, array in zip(kinds, arrays, strict=True)
+                    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,18 +137,21 @@ def open_parquet(stored: StoredFile) -> ParquetRows:
         except pa.ArrowException:
             _, metadata, unknown = _read_footer(opened)
             schema = metadata.schema.to_arrow_schema()
-        columns = [(name.strip(), name) for name in schema.names]
+        columns = [(name.strip(), name, "") for name in schema.names]
         if stored.columns:
             columns = find_columns(schema, stored.columns, stored.title)
         found = map(metadata.row_group, range(metadata.num_row_groups))
         groups = tuple(RowGroup(i, g.num_rows, g.total_byte_size) for i, g in enumerate(found))
         return ParquetRows(
             file=stored,
-            names=tuple(name for name, _ in columns),
-            fields=tuple(own for _, own in columns),
+            names=tuple(name for name, _, _ in columns),
+            fields=tuple(own for _, own, _ in columns),
+            promoted=tuple(kind for _, _, kind in columns),
             n_rows=sum(group.n_rows for group in groups),
             groups=groups,
-            facts=SourceFacts(unknown=frozenset(name for name, own in columns if own in unknown)),
+            facts=SourceFacts(
+                unknown=frozenset(name for name, own, _ in columns if own in unknown)
+            ),
         )
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from dppca.common.kernel.errors import DataError
 from dppca.common.shell.file_kinds import kind_of
 from dppca.owner.records.delimited import open_csv
+from dppca.owner.records.folder_names import without_repeated
 from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import Rows, Source, Wanted
 from dppca.owner.records.stored_files import Piece, StoredFile, translated_errors
@@ -68,8 +69,7 @@ _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked fo
 class File(Source):
     """A file as it was opened: the rows from it, and its stamp.
 
-    ``constants`` are columns of one cell each
-    before its own, from folders or a lake's table.
+    ``constants`` are columns of one cell each before its own, from folders or a lake's table.
     """
 
     stored: StoredFile
@@ -83,6 +83,7 @@ class File(Source):
         with translated_errors(stored.title):
             stamp = stored.stamp()
         rows = read_by_suffix(stored)
+        stored = replace(stored, cells=without_repeated(stored, rows))
         constants: tuple[Constant, ...] = stored.cells
         if stored.columns:
             constants += tuple(list_lacking(stored.columns, rows.names))

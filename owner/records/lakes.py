@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
@@ -105,10 +104,11 @@ class IcebergLocation(LakeLocation):
         mapping = table.metadata.name_mapping()
         names = {each.field_id: (*each.names,) for each in (mapping.root if mapping else ())}
         columns = [
-            TableColumn(f.name.strip(), names.get(number, ()), number, _cell(f, f.initial_default))
+            TableColumn(
+                f.name.strip(), names.get(number, ()), number, _cell(f, f.initial_default), _kind(f)
+            )
             for number, f in fields.items()
         ]
-        narrow = _once_float32(table)
         files = []
         for task in self._plan(table):
             if task.file.file_format != "PARQUET":
@@ -124,7 +124,7 @@ class IcebergLocation(LakeLocation):
                 and part.source_id in fields
                 and task.file.partition[place] is not None
             }
-            cells = {n: _cell(fields[n], v, is_narrow=n in narrow) for n, v in values.items()}
+            cells = {n: _cell(fields[n], v) for n, v in values.items()}
             known = zip(fields, columns, strict=True)
             filled = (column._replace(value=cells.get(n, column.value)) for n, column in known)
             files.append(ListedFile(Address.parse(task.file.file_path), tuple(filled)))
@@ -194,15 +194,16 @@ def _store_properties(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _once_float32(table: Any) -> set[int]:
-    """Numbers of the columns that were float32 before they were promoted."""
-    from pyiceberg.types import FloatType
+def _kind(field: Any) -> str:
+    """Type of a column in which cells of a narrower type are another value, or another text."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-    fields = [field for schema in table.schemas().values() for field in schema.fields]
-    return {field.field_id for field in fields if isinstance(field.field_type, FloatType)}
+    kind = schema_to_pyarrow(field.field_type)
+    is_local = pa.types.is_timestamp(kind) and kind.tz is None
+    return str(kind) if pa.types.is_float64(kind) or is_local else ""
 
 
-def _cell(field: Any, value: Any, *, is_narrow: bool = False) -> pa.Array | None:
+def _cell(field: Any, value: Any) -> pa.Array | None:
     """A partition's value or a default as an array of one cell, in the type of its column."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
@@ -211,6 +212,4 @@ def _cell(field: Any, value: Any, *, is_narrow: bool = False) -> pa.Array | None
     kind = schema_to_pyarrow(field.field_type)
     if isinstance(kind, pa.BaseExtensionType):  # a UUID
         kind, value = kind.storage_type, getattr(value, "bytes", value)
-    if is_narrow and np.float32(value) == value:  # the decimal that a float32 in a file is
-        value = float(str(np.float32(value)))
     return pa.array([value], kind)

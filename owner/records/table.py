@@ -266,8 +266,8 @@ def _require_columns(source: Source, wanted: list[str], text_format: TextFormat 
     if twice := [n for n in repeated if n.strip() in source.in_folders]:
         raise DataError(
             f"{title} has the columns {', '.join(twice)} in the name of a folder (such as "
-            f"{twice[0]}=...), and also in the file or in another folder's name: rename one of "
-            "them, so that it is clear which one counts"
+            f"{twice[0]}=...), and also in another folder's name, or twice in the file: rename one "
+            "of them, so that it is clear which one counts"
         )
     if missing or repeated:
         line = "" if text_format is None else text_format.delimiter.join(names).casefold().strip()

@@ -4,10 +4,15 @@ A file keeps the names that its table had when it was written, or has names of i
 writes ``a_x2Fb`` for ``a/b``. So Iceberg's columns are found by their numbers (field ids), which
 never change, and by the table's list of names in files without numbers; Delta's by the names or
 numbers that the table maps them to. A column that a file lacks has one value for all of the file's
-rows: that of its partition, or the column's default, or null. Cells keep the type that they have in
-the file.
+rows: that of its partition, or the column's default, or null.
 
-Source: Apache Iceberg, table specification, "Column Projection" and "Name Mapping Serialization".
+Cells of a column that was promoted after a file was written have the type that the table has for
+them, as for every reader of the table, and in every copy: a float 0.1 that became a double is
+0.10000000149011612, and a date that became a timestamp has a time. Whole numbers and decimals that
+were widened say the same in both types, and keep that of the file.
+
+Source: Apache Iceberg, table specification, "Column Projection", "Schema Evolution" and "Name
+Mapping Serialization".
 """
 
 from base64 import b64decode, b64encode
@@ -36,18 +41,21 @@ class TableColumn(NamedTuple):
         Its field id; None in a format without them.
     value
         Array of the one cell that all rows have if the file lacks it; None for null.
+    kind
+        Arrow's name of its type in the table, if cells of an older file have to be brought into it.
     """
 
     name: str
     names: tuple[str, ...] = ()
     number: int | None = None
     value: pa.Array | None = None
+    kind: str = ""
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Self:
         """A column as JSON gives it, with its value as of `write_cell`."""
-        name, names, number, value = values
-        return cls(name, tuple(names), number, None if value is None else _read_cell(value))
+        name, names, number, value, kind = values
+        return cls(name, tuple(names), number, None if value is None else _read_cell(value), kind)
 
 
 def write_cell(cell: pa.Array) -> str:
@@ -66,8 +74,10 @@ def _read_cell(text: str) -> pa.Array:
 
 def find_columns(
     schema: pa.Schema, columns: Sequence[TableColumn], title: str
-) -> list[tuple[str, str]]:
+) -> list[tuple[str, str, str]]:
     """Columns of a table that a file has, by their names in the table and in the file.
+
+    The last is the type into which its cells have to be brought; empty if they are as they are.
 
     Raise `DataError` if it cannot be said which columns they are.
     """
@@ -96,7 +106,16 @@ def find_columns(
             f"{title} has two columns of one number, or of one name: write its rows again by a "
             "program that knows the table's format"
         )
-    return [(columns[number].name, own) for number, own in found]
+    return [
+        (columns[number].name, own, _promoted(schema.field(own).type, columns[number].kind))
+        for number, own in found
+    ]
+
+
+def _promoted(own: pa.DataType, kind: str) -> str:
+    """Return the type to which a file's cells have to be promoted; empty for none."""
+    narrower = pa.types.is_float32(own) or pa.types.is_date(own)
+    return kind if kind and narrower and own != pa.type_for_alias(kind) else ""
 
 
 def list_lacking(

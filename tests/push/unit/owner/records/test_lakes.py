@@ -14,15 +14,19 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.table import DataScan
 from pyiceberg.table.update import RemoveSchemasUpdate
-from pyiceberg.types import DateType, DoubleType, LongType
+from pyiceberg.types import DateType, DecimalType, DoubleType, LongType
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.files import open_files
 from dppca.owner.records.lake_files import LakeLocation
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation
 from dppca.owner.records.locations import Location
+from dppca.owner.records.sources import Wanted
+from dppca.owner.records.stored_files import StoredFile
 from dppca.owner.records.table import moments_of_table, open_table
+from dppca.owner.records.table_columns import TableColumn
 from tests.support.delta import field, make_delta
 from tests.support.iceberg import FolderCatalog, add_file, make_iceberg
 from tests.support.object_store import BUCKET, object_store, upload
@@ -243,14 +247,44 @@ def test_a_column_that_was_made_again_has_nothing_of_the_one_before(tmp_path: Pa
     )
 
 
-def test_a_promoted_float32_is_its_shortest_decimal(tmp_path: Path) -> None:
-    catalog = make_iceberg(tmp_path / "iceberg", pa.schema([("dose", pa.float32())]))
-    catalog.table.append(pa.table({"dose": pa.array([0.1, 0.5], pa.float32())}))
+FLOATS = pa.array([0.1, 0.5, None], pa.float32())
+DAYS = pa.array([date(2020, 1, 31), date(1400, 1, 1), None])
+SUMS = pa.array([Decimal("1.50"), Decimal("7.00"), None], pa.decimal128(9, 2))
+PROMOTED = [
+    (FLOATS, DoubleType(), pa.array([0.1], pa.float64()), ["0.1", "0.10000000149011612", "0.5"]),
+    (pa.array([7, -1, None], pa.int32()), LongType(), pa.array([7], pa.int64()), ["7", "-1"]),
+    (SUMS, DecimalType(12, 2), pa.array([Decimal("1.50")], pa.decimal128(12, 2)), ["1.50", "7.00"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("cells", "wide", "later", "labels"), PROMOTED, ids=lambda each: str(each)[:9]
+)
+def test_a_promoted_column_has_the_cells_that_a_copy_of_the_table_has(
+    tmp_path: Path, cells: pa.Array, wide: Any, later: pa.Array, labels: list[str]
+) -> None:
+    catalog = make_iceberg(
+        tmp_path / "iceberg", pa.schema([("x", cells.type), ("age", pa.int64())])
+    )
+    catalog.table.append(pa.table({"x": cells, "age": [1, 2, 3]}))
     with catalog.table.update_schema() as schema:
-        schema.update_column("dose", DoubleType())
-    catalog.table.append(pa.table({"dose": [0.1]}))
-    labels = make_schema([categorical_of("dose", ["0.1", "0.5"], unknown="other")])
-    assert sorted(_coded(_iceberg(catalog), labels)[0]) == [0, 0, 1]
+        schema.update_column("x", wide)
+    catalog.table.append(pa.table({"x": later, "age": [4]}))
+    copy = catalog.table.scan().to_arrow()
+    for attribute in (categorical_of("x", labels, unknown="other"), numeric_of("x", 0, 10)):
+        own = make_schema([attribute, AGE])
+        found = sorted(_coded(_iceberg(catalog), own)[0])
+        assert found == sorted(_coded(_saved(tmp_path, copy), own)[0])
+
+
+def test_a_date_that_became_a_timestamp_has_its_time(tmp_path: Path) -> None:
+    """The third version of Iceberg's format promotes it; pyiceberg writes no such table."""
+    path, own = tmp_path / "rows.parquet", pa.schema([pa.field("x", DAYS.type)])
+    pq.write_table(pa.table({"x": DAYS}, own), path)
+    column = TableColumn("x", ("x",), kind="timestamp[us]")
+    source = open_files(TITLE, [StoredFile(str(path), TITLE, columns=(column,))])
+    ((found,),) = source.read(Wanted(["x"], 9))
+    assert found.equals(DAYS.cast(pa.timestamp("us")))
 
 
 PARTITIONS = [
@@ -294,7 +328,7 @@ def test_a_partition_that_no_file_has_is_as_if_each_row_had_it(
         assert _coded(_iceberg(catalog), own) == _coded(_saved(tmp_path, rows), own)
 
 
-def test_a_promoted_partition_is_the_decimal_that_its_float32_was(tmp_path: Path) -> None:
+def test_a_promoted_partition_has_the_cell_that_a_copy_of_the_table_has(tmp_path: Path) -> None:
     catalog = make_iceberg(
         tmp_path / "iceberg", pa.schema([("age", pa.int64()), ("x", pa.float32())])
     )
@@ -305,8 +339,9 @@ def test_a_promoted_partition_is_the_decimal_that_its_float32_was(tmp_path: Path
     add_file(catalog, path.as_uri(), 0.1)
     with catalog.table.update_schema() as schema:
         schema.update_column("x", DoubleType())
-    labels = make_schema([categorical_of("x", ["0.5", "0.1"], unknown="other")])
-    assert _coded(_iceberg(catalog), labels) == [[1] * 4]
+    labels = make_schema([categorical_of("x", ["0.1", "0.10000000149011612"], unknown="other")])
+    copy = pa.table({"x": pa.array([0.1] * 4, pa.float32()).cast(pa.float64())})
+    assert _coded(_iceberg(catalog), labels) == _coded(_saved(tmp_path, copy), labels) == [[1] * 4]
 
 
 def test_values_of_delta_partitions_keep_their_type(tmp_path: Path) -> None:

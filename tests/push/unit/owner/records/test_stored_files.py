@@ -4,10 +4,14 @@ import glob
 import gzip
 import logging
 from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.feather as feather
 import pyarrow.fs
@@ -17,7 +21,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import DataError
-from dppca.owner.records.file_locations import FileLocation
+from dppca.owner.records.file_locations import FileLocation, local_files
+from dppca.owner.records.sources import Wanted
 from dppca.owner.records.stored_files import _matches
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.object_store import BUCKET, object_store, upload
@@ -120,13 +125,73 @@ def test_malformed_lines_count_on_from_file_to_file(tmp_path: Path) -> None:
     assert [found.rows for found in table.source.facts.malformed.values()] == [(2, 4)]
 
 
+NOON = datetime(2020, 1, 31, 12)  # noqa: DTZ001 - as polars names it
+SAID = [
+    ("2020", pa.array([2020] * 2), True),
+    ("2020", pa.array([2020] * 2, pa.int16()), True),
+    ("02020", pa.array([2020] * 2), False),
+    ("2020", pa.array([2020, 2021]), False),
+    ("2020", pa.array([2020, None]), False),
+    ("2020.0", pa.array([2020.0] * 2), True),
+    ("2020", pa.array([2020.0] * 2), True),
+    ("1.50", pa.array([Decimal("1.50")] * 2), True),
+    ("true", pa.array([True] * 2), True),
+    ("true", pa.array([True, False]), False),
+    ("2020-01-31", pa.array([date(2020, 1, 31)] * 2), True),
+    ("2020-01-31%2012%3A00%3A00.000000", pa.array([NOON] * 2), True),
+    ("Bern", pa.array(["Bern"] * 2), True),
+    ("Bern", pa.array(["Bern"] * 2).dictionary_encode(), True),
+    ("Bern", pa.array(["Bern"] * 2, pa.large_binary()), True),
+    ("Bern", pa.array(["Bern", "bern"]), False),
+    ("Bern", pa.array([["Bern"]] * 2), False),
+    ("__HIVE_DEFAULT_PARTITION__", pa.nulls(2, pa.int64()), True),
+    ("__HIVE_DEFAULT_PARTITION__", pa.array([None, 1]), False),
+]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize(("named", "cells", "same"), SAID, ids=lambda each: str(each)[:20])
+def test_a_column_that_stands_in_the_file_too_counts_if_both_say_the_same(
+    tmp_path: Path, named: str, cells: pa.Array, same: bool, suffix: str
+) -> None:
+    """Polars writes a folder's key into its files, too, unless it is told not to."""
+    place = tmp_path / "rows" / f"x={named}"
+    place.mkdir(parents=True)
+    rows = pa.table({"x": cells, "age": [1, 2]})
+    write: Any = pq.write_table if suffix == "parquet" else feather.write_feather
+    write(rows, str(place / f"part.{suffix}"))
+    write(rows, str(tmp_path / f"alone.{suffix}"))
+    if not same:
+        with pytest.raises(DataError, match="and the two differ") as refused:
+            local_files(tmp_path / "rows").open()
+        assert named not in str(refused.value), "a folder's name may be a value"
+        return
+    source = local_files(tmp_path / "rows").open()
+    assert source.names == ("x", "age")
+    alone = local_files(tmp_path / f"alone.{suffix}").open()
+    wanted = Wanted(["x", "age"], 9)
+    for found, expected in zip(source.read(wanted), alone.read(wanted), strict=True):
+        assert all(a.equals(b) for a, b in zip(found, expected, strict=True))
+
+
+def test_polars_own_folder_is_read_as_its_one_file(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    rows = polars.from_arrow(pa.table(COLUMNS).filter(pa.compute.field("year").is_valid()))
+    rows.write_parquet(tmp_path / "rows", partition_by="year", mkdir=True)
+    rows.sort("year").write_parquet(tmp_path / "all.parquet")
+    found, expected = (open_table(tmp_path / name, SCHEMA) for name in ("rows", "all.parquet"))
+    assert found.n_rows == expected.n_rows == 6
+    packed = [moments_of_table(each, SCHEMA).packed for each in (found, expected)]
+    np.testing.assert_array_equal(*packed)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("notes.txt", "hello", "holds 1 files whose format is not known by their suffix, of 6"),
         ("part-9.csv", "age,town,year\n", "file 1 of 6 has more than one column called year|^$"),
         ("year=1/part.csv", "town\nUlm\n", "file 1 of 6 lacks the columns age"),
-        ("year=1/part.csv", "age,town,year\n1,Ulm,1\n", "columns year in the name of a folder"),
+        ("year=1/part.csv", "age,town,year\n1,Ulm,2\n", "in the file, and the two differ"),
         ("year=1/year=2/part.csv", "age,town\n1,Ulm\n", "columns year in the name of a folder"),
         ("part-9.csv", "age,town,year,year\n1,Ulm,1,1\n", "more than one column called year"),
         ("year=1/part.parquet", "PAR1 and no more", "file 1 of 6 is damaged"),
