@@ -26,6 +26,9 @@ LARGE = 0.2
 """A loading above it, by magnitude, is large: pages show it first, and name it in a sentence."""
 _MOST_PRINTED = 10
 
+Mixtures = Sequence[tuple[int, ...]]
+"""For each component the numbers, from 1, of those that it may be any mixture of; else none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loading:
@@ -54,12 +57,24 @@ class KeptComponent:
     share: Annotated[float, "its part of all positive variances, noise included"]
     above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
     loadings: Annotated[tuple[Loading, ...], "its eight largest by magnitude, descending"]
+    mixed: Annotated[
+        tuple[int, ...],
+        "numbers, from 1, of the components that cannot be told apart, its own among them: any "
+        "mixture of these is as good, so its loadings say nothing; empty if it stands apart",
+    ] = ()
+
+    @property
+    def readable(self) -> bool:
+        """Return True if its loadings say something."""
+        return self.above_noise and not self.mixed
 
     @property
     def meaning(self) -> str:
         """Meaning of its large loadings, in words; or why they have none."""
         if not self.above_noise:
             return "noise alone can make it, so its loadings say nothing."
+        if self.mixed:
+            return f"{mixture_text(self.mixed)}, so its loadings say nothing."
         large = [each for each in self.loadings if each.is_large]
         if not large:
             return f"no loading is above {LARGE}; many columns have a small part in it."
@@ -72,6 +87,12 @@ class KeptComponent:
         first = f"{_listed(rising)} rise together" if len(rising) > 1 else f"{rising[0]} rises"
         second = f"; {_listed(falling)} fall{'s' if len(falling) == 1 else ''}" if falling else ""
         return f"{first}{second}."
+
+
+def mixture_text(mixed: tuple[int, ...]) -> str:
+    """Say that components cannot be told apart, by their numbers."""
+    which = _listed([str(each) for each in mixed])
+    return f"components {which} cannot be told apart: any mixture of them is as good"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -123,7 +144,12 @@ def component_lines(components: Sequence[KeptComponent], *, details: bool) -> li
     for number, component in enumerate(shown[:_MOST_PRINTED], start=1):
         beside = "" if component.above_noise else ", NOT above the noise edge"
         lines.append(f"component {number}: eigenvalue {component.eigenvalue:.4g}{beside}")
-        lines += [f"  {each.loading:+.3f}  {one_line(each.name)}" for each in component.loadings]
+        if component.mixed and component.above_noise:
+            lines.append(f"  {mixture_text(component.mixed)}")
+        if details or not component.mixed:
+            lines += [
+                f"  {each.loading:+.3f}  {one_line(each.name)}" for each in component.loadings
+            ]
     if len(shown) > _MOST_PRINTED:
         lines.append(f"and {len(shown) - _MOST_PRINTED} more components")
     if len(shown) < len(components):

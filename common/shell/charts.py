@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.loadings import Loading, largest_loadings
+from dppca.common.analysis.loadings import Loading, Mixtures, largest_loadings
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.schema import Schema
 from dppca.common.shell.outputs import FileLaw
@@ -173,19 +173,22 @@ def loadings_chart(
     vectors: NDArray[np.float64],
     eigenvalues: NDArray[np.float64],
     noise_edge: float,
+    mixtures: Mixtures,
 ) -> Chart:
     """Chart of the twelve largest loadings of each of the first six components.
 
     ``vectors`` has the components as rows, shape (k, p); ``eigenvalues`` is descending, of length k
-    or more, and ``noise_edge`` is in the same units.
+    or more, and ``noise_edge`` is in the same units. A component of ``mixtures`` has no bars.
     """
     drawn = largest_loadings(schema, vectors[:_MOST_COMPONENTS], most=_MOST_BARS)
     drawings = []
-    for number, loadings in enumerate(drawn, start=1):
+    for number, (loadings, mixed) in enumerate(zip(drawn, mixtures, strict=False), start=1):
         value = float(eigenvalues[number - 1])
-        side = "above" if value > noise_edge else "NOT above"
-        names = f"component {number}: {value:.3g}", f"{side} the noise edge"
-        drawings.append(_draw_loadings(loadings, *names))
+        side = "above the noise edge" if value > noise_edge else "NOT above the noise edge"
+        if mixed:
+            side = f"any mixture of {', '.join(map(str, mixed))} is as good"
+        name = f"component {number}: {value:.3g}"
+        drawings.append(_draw_loadings(() if mixed else loadings, name, side))
     size = (380, 60 + _LINE * max(len(loadings) for loadings in drawn))
     texts = ["loading, from −1 to 1 (coded units); hollow: negative"]
     return _join(drawings, size, min(_LOADINGS_PER_ROW, len(drawn)), texts=texts)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import Variation
-from dppca.common.analysis.loadings import Loading, column_labels
+from dppca.common.analysis.loadings import Loading, Mixtures, column_labels, mixture_text
 from dppca.common.kernel.schema import Schema
 from dppca.common.shell.plotting import BLUE, GREY, INK, ORANGE, WARNING_RED, new_figure, shortened
 
@@ -65,12 +65,15 @@ def biplot_figure(
     vectors: NDArray[np.float64],
     mean: NDArray[np.float64] | None,
     tables: Sequence[tuple[str, NDArray[np.float64]]],
+    mixtures: Mixtures,
 ) -> Figure:
     """Draw rows on the first two components, with the largest loadings as arrows.
 
     ``vectors``, shape (k, p) with k >= 2, has the components as rows; ``mean``, shape (p,), coded
     units, is the plane's origin, None for 0. ``tables`` has one or two pairs of a name for the
-    legend and rows in coded units, shape (n, p); the first `MOST_POINTS` rows are drawn.
+    legend and rows in coded units, shape (n, p); the first `MOST_POINTS` rows are drawn. Where a
+    component is one of ``mixtures``, the plane or its axes mean nothing: that is said, and there
+    are no arrows.
     """
     plane = vectors[:2]
     figure = new_figure(7, 6)
@@ -98,7 +101,11 @@ def biplot_figure(
     axes.set_ylabel("component 2")
     axes.set_aspect("equal", adjustable="datalim")
     axes.legend(frameon=False, fontsize=8)
-    _draw_arrows(axes, schema, plane, most or 1.0)
+    mixed = next((each for each in mixtures[:2] if each), ())
+    if mixed:
+        axes.set_title(mixture_text(mixed).replace(": ", ":\n"), fontsize=9, color=WARNING_RED)
+    else:
+        _draw_arrows(axes, schema, plane, most or 1.0)
     return figure
 
 

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
+from dppca.common.analysis.estimates.components import find_mixtures
+from dppca.common.analysis.loadings import (
+    MOST_LOADINGS,
+    KeptComponent,
+    Loading,
+    Mixtures,
+    largest_loadings,
+    mixture_text,
+)
 from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Published, Result
@@ -130,6 +138,14 @@ class Components:
         """Return the largest loadings of each component by magnitude, descending."""
         return largest_loadings(self.study.table, self.components_, most=most)
 
+    @property
+    def mixed(self) -> Mixtures:
+        """For each component the numbers of those that it cannot be told apart from; else none.
+
+        Any mixture of these is as good, so that their loadings say nothing.
+        """
+        return find_mixtures(self.released)
+
     def to_frame(self) -> pd.DataFrame:
         """Loadings, shape (p, k): one row for each column, named; ``component 1`` is the first.
 
@@ -186,11 +202,14 @@ class Components:
                 f"{variance:.4g}",
                 "yes" if variance > self.noise_edge else "no",
                 ", ".join(f"{each.loading:+.2f} {each.name}" for each in loadings)
+                if variance > self.noise_edge and not mixed
+                else mixture_text(mixed)
                 if variance > self.noise_edge
                 else "noise alone can make it",
             )
-            for number, (variance, loadings) in enumerate(
-                zip(self.explained_variance_, self.largest_loadings(), strict=True), start=1
+            for number, (variance, loadings, mixed) in enumerate(
+                zip(self.explained_variance_, self.largest_loadings(), self.mixed, strict=True),
+                start=1,
             )
         ]
 
@@ -257,8 +276,11 @@ def kept_components(result: Result, study: Study) -> tuple[KeptComponent, ...]:
             float(value) / whole if whole else 0.0,
             bool(value > result.header.noise_edge),
             each,
+            mixed,
         )
-        for value, each in zip(result.eigenvalues, loadings, strict=False)
+        for value, each, mixed in zip(
+            result.eigenvalues, loadings, find_mixtures(Published(study, result)), strict=False
+        )
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, summarise_pairs, variations
+from dppca.common.analysis.estimates.components import find_mixtures
 from dppca.common.analysis.values import count_values
 from dppca.common.kernel.attestation.envelopes import SUFFIX as ENVELOPE
 from dppca.common.kernel.documents.values import to_document
@@ -339,7 +340,7 @@ def _evaluate(
     alarms: Sequence[str],
     started: float,
 ) -> SimulationReport:
-    from dppca.common.kernel.attestation.results import result_from_bytes
+    from dppca.common.kernel.attestation.results import Published, result_from_bytes
     from dppca.owner.records.check import FaultCounts
     from dppca.owner.records.table import open_table
     from dppca.owner.synthesis.visible_relations import judge_result
@@ -355,6 +356,7 @@ def _evaluate(
     ours = count_cells(schema, training, coded_training)
     theirs = count_cells(schema, decoded, encode(schema, decoded))
     edge, vectors = result.header.noise_edge, result.vectors
+    mixed = find_mixtures(Published(study, result))
     charts = {
         "scree": scree_chart(
             result.eigenvalues,
@@ -362,7 +364,7 @@ def _evaluate(
             count=result.header.count,
             noise_free=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
         ),
-        "loadings": loadings_chart(schema, vectors, result.eigenvalues, edge),
+        "loadings": loadings_chart(schema, vectors, result.eigenvalues, edge, mixed),
         "marginals": marginal_chart(
             schema, count_values(schema, training), count_values(schema, decoded)
         ),
@@ -370,7 +372,7 @@ def _evaluate(
     figures = {"pairs": pair_figure(schema, real=ours, synthetic=theirs)}
     if len(vectors) > 1:
         rows = [("synthetic rows", coded)]
-        figures["biplot"] = biplot_figure(schema, vectors, result.mean, rows)
+        figures["biplot"] = biplot_figure(schema, vectors, result.mean, rows, mixed)
     target, utility = request.target, None
     if target is not None:
         utility = evaluate(

@@ -215,7 +215,11 @@ class Simulation:
         """Plot the largest loadings of each component."""
         components = self.components
         return loadings_chart(
-            self.study.table, components.components_, components.eigenvalues, components.noise_edge
+            self.study.table,
+            components.components_,
+            components.eigenvalues,
+            components.noise_edge,
+            components.mixed,
         )
 
     def plot_biplot(self) -> Figure:
@@ -224,7 +228,8 @@ class Simulation:
         if len(components.components_) < 2:
             raise SettingError("a biplot needs two components, and one was kept")
         rows = [("synthetic rows", self.coded)]
-        return biplot_figure(self.study.table, components.components_, components.mean_, rows)
+        vectors, mixed = components.components_, components.mixed
+        return biplot_figure(self.study.table, vectors, components.mean_, rows, mixed)
 
     def plot_marginals(self) -> Chart:
         """† Plot every attribute among real rows and synthetic ones."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dppca.common.kernel.attestation.envelopes import SignedFile, read_signed
-from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.attestation.verify import read_authority, read_revoked, verified_result
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import (
@@ -77,6 +77,7 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     """Draw pictures of the components; the biplot shows rows that `synthesize` would draw."""
     import numpy as np
 
+    from dppca.common.analysis.estimates.components import find_mixtures
     from dppca.common.analysis.rows.synthesis import make_generator, synthesize
     from dppca.common.shell.charts import loadings_chart, write_charts
     from dppca.common.shell.pictures import MOST_POINTS, biplot_figure
@@ -84,7 +85,9 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
 
     study, result = fetched.study, fetched.result
     schema, edge = study.table, result.header.noise_edge
-    charts = {"loadings": loadings_chart(schema, result.vectors, result.eigenvalues, edge)}
+    mixed = find_mixtures(Published(study, result))
+    chart = loadings_chart(schema, result.vectors, result.eigenvalues, edge, mixed)
+    charts = {"loadings": chart}
     figures = {}
     if result.header.count > 1:
         rng = make_generator(site.name, fetched.signed.sha256, MOST_POINTS)
@@ -93,7 +96,7 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
             [np.column_stack([c.to_numpy() for c in batch.columns]) for batch in drawn.batches()]
         )
         figures["biplot"] = biplot_figure(
-            schema, result.vectors, result.mean, [("synthetic rows", rows)]
+            schema, result.vectors, result.mean, [("synthetic rows", rows)], mixed
         )
     return {**write_charts(folder, charts), **write_figures(folder, figures)}
 

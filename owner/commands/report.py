@@ -99,7 +99,9 @@ def compare_tables(
     def draw() -> dict[str, bytes]:
         pictures = {"Total variation of every pair": pair_plot(quality)}
         if kept is not None and len(kept.vectors) > 1:
-            pictures["Rows on the first two components"] = biplot(schema, kept, real, coded)
+            pictures["Rows on the first two components"] = biplot(
+                schema, kept, real, coded, [each.mixed for each in figures]
+            )
         return pictures
 
     panels = marginal_panels(schema, real, synthetic, quality)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import PAIR_CELLS, Variation, worst
-from dppca.common.analysis.loadings import KeptComponent
+from dppca.common.analysis.loadings import KeptComponent, Mixtures
 from dppca.common.kernel.attestation.claims import use_text
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.stated import Stated
@@ -118,15 +118,20 @@ def pair_plot(quality: Quality) -> bytes:
 
 
 def biplot(
-    schema: Schema, result: Result, real: CodedTable, coded: NDArray[np.float64] | None
+    schema: Schema,
+    result: Result,
+    real: CodedTable,
+    coded: NDArray[np.float64] | None,
+    mixtures: Mixtures,
 ) -> bytes:
     """Plot of the site's rows and synthetic rows on the first two components.
 
     ``coded`` are synthetic rows, shape (n, p), coded units; None if the site has none.
+    ``mixtures`` are those of the components.
     """
     tables = [(_NAMES[0], real.sample / float(1 << schema.resolution_bits))]
     tables += [] if coded is None else [(f"{_NAMES[1]} (coded)", coded)]
-    return _svg(biplot_figure(schema, result.vectors, result.mean, tables))
+    return _svg(biplot_figure(schema, result.vectors, result.mean, tables, mixtures))
 
 
 def _svg(figure: Figure) -> bytes:

@@ -86,7 +86,7 @@ def test_three_stewards_give_keys_compare_contribute_open_and_fetch_on_their_pag
             agree(page, "Open this")
         for page in pages:
             page.get_by_role("button", name="Fetch the components").click()
-            expect(page.get_by_text("Largest loadings of component 1")).to_be_visible()
+            expect(page.get_by_text("Largest loadings of component 1")).to_be_attached()
         for seen, _ in opened:
             seen.require_quiet()
     for site in sites:

@@ -87,7 +87,7 @@ def test_panels_leave_as_little_of_the_last_row_empty_as_can_be(n: int, columns:
 def test_loadings_are_as_long_as_they_are_large_and_hollow_where_they_are_negative() -> None:
     schema: Schema = make_study("latent", name="latent").table
     vectors = np.linalg.qr(np.random.default_rng(3).normal(size=(8, 8)))[0][:2]
-    chart = loadings_chart(schema, vectors, np.array([0.4, 0.1]), 0.2)
+    chart = loadings_chart(schema, vectors, np.array([0.4, 0.1]), 0.2, [(), ()])
     for kind, signed in (("first", 1), ("hollow", -1)):
         lengths = [float(each.get("width", "")) for each in marks(chart, kind)]
         loadings = [float(each.rsplit(": ", 1)[1]) for each in told(chart, kind)]

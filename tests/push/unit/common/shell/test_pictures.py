@@ -18,7 +18,7 @@ def _vectors(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
 def test_points_of_a_biplot_are_scores_and_the_longest_arrow_reaches_them() -> None:
     vectors, mean = _vectors(3), np.linspace(0, 0.7, 8)
     rows = np.random.default_rng(4).normal(size=(MOST_POINTS + 50, 8))
-    figure = biplot_figure(SCHEMA, vectors, mean, [("synthetic rows", rows)])
+    figure = biplot_figure(SCHEMA, vectors, mean, [("synthetic rows", rows)], [(), ()])
     (axes,) = figure.axes
     (points,) = axes.collections
     scores = (rows[:MOST_POINTS] - mean) @ vectors[:2].T
