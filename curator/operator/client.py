@@ -76,6 +76,8 @@ class OperatorClient(CuratorConnection):
     def show(self, name: str) -> StudyDetails:
         """Return one study with its owners."""
         with guess_study(name, self.studies):
+            if self.greeting is None:  # the call itself has none
+                self._greet(self._federation.ListStudies, pb.ListStudiesRequest(most=1))
             answer = self._ask(self._admin.ShowStudy, pb.ShowStudyRequest(name=name))
         return read_message(StudyDetails, answer)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.console import emit, prints
+from dppca.common.kernel.errors import ChainError, SettingError
+from dppca.common.shell.console import emit, prints, tell
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
@@ -41,12 +41,19 @@ def command(folder: Path, *, watch: bool, days: int | None, as_json: bool) -> No
     from dppca.common.kernel.durable.clock import utc_now
     from dppca.owner.client.calls import connect
     from dppca.owner.commands.studies import list_studies, watch_studies
+    from dppca.owner.ledger.database import find_lock
     from dppca.owner.render.studies import due_studies, studies_text
     from dppca.owner.site.config import load_site
 
     if watch and (as_json or days is not None):
         raise SettingError("--watch shows all as text: leave out --json and --due, or --watch")
     site = load_site(folder)
+    try:
+        lock = find_lock(site.ledger)
+    except ChainError as error:
+        lock = str(error)
+    if lock is not None:
+        tell(f"This site is locked, and can spend nothing: {lock}")
     with connect(site) as client:
         known: dict[str, Study] = {}
         if not watch:

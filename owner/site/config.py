@@ -6,6 +6,7 @@ made them. The folder and its content belong to one user: every command denies a
 where it can (`dppca.common.kernel.durable.files`).
 """
 
+import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,12 +14,13 @@ from pathlib import Path
 
 from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.durable.files import KEY, REVOKED, CredentialFolder, require_absent, shut
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import LedgerVersionError, SettingError
 from dppca.owner.engines.addresses import CLUSTER
 from dppca.owner.records.locations import Secret
 from dppca.owner.site import POLICY_FILE, SITE_FILE, STUDIES
 from dppca.owner.site.file_forms import SiteDocument, parse_document
 
+_VERSION = re.compile(r"^version: *(\d{1,9}) *(?:#.*)?$", re.MULTILINE)
 _MOST_NAMED = 5  # sites in a message
 
 
@@ -117,6 +119,7 @@ def load_site(folder: Path) -> Site:
     except (OSError, UnicodeDecodeError) as error:
         require_absent(path, error)
         raise SettingError(_no_site(folder)) from error
+    _require_version(text)
     document = parse_document(text, SiteDocument, SITE_FILE)
     site = Site(
         folder=folder.resolve(),
@@ -132,6 +135,16 @@ def load_site(folder: Path) -> Site:
 
         sweep_opener_keys(site.openers, site.ledger)
     return site
+
+
+def _require_version(text: str) -> None:
+    """Raise `LedgerVersionError` for a file of a later version, whose other fields mean nothing."""
+    found = _VERSION.search(text)
+    if found is not None and int(found[1]) > 1:
+        raise LedgerVersionError(
+            f"{SITE_FILE} has version {found[1]}; this software reads version 1: run the "
+            "dppca-owner that wrote it. Nothing was changed"
+        )
 
 
 def _no_site(folder: Path) -> str:

@@ -7,6 +7,7 @@ not. Neither file has a default for a budget.
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -35,6 +36,8 @@ from dppca.owner.site.source_documents import (
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _MAX_PORT = 65535
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")
+_MOST_OF_A_NAME = 253  # characters, by RFC 1035 as printed
 
 _Document = TypeVar("_Document", bound=BaseModel)
 
@@ -63,6 +66,21 @@ def require_address(value: str) -> str:
         raise ValueError(
             f"must be HOST:PORT with a port from 1 to {_MAX_PORT}, such as hub.example:7443"
         )
+    return value
+
+
+def require_host(value: str) -> str:
+    """Return a host name or an IP address unchanged; raise `ValueError` for other text."""
+    try:
+        ip_address(value)
+    except ValueError:
+        labels = value.removesuffix(".").split(".")
+        numbers = labels[-1].isdigit()  # a broken address
+        if len(value) > _MOST_OF_A_NAME or numbers or not all(map(_LABEL.fullmatch, labels)):
+            raise ValueError(
+                "must be a host that the curator's certificate names, such as hub.example, without "
+                "a port"
+            ) from None
     return value
 
 
@@ -118,7 +136,7 @@ class SiteDocument(StrictDocument):
     version: Literal[1] = 1
     name: PartyName
     curator: Annotated[str, AfterValidator(require_address)]
-    server_name: str | None = None
+    server_name: Annotated[str, AfterValidator(require_host)] | None = None
     proxy: Annotated[str, AfterValidator(require_proxy)] | None = None
     proxy_login: Annotated[
         AddressDocument | None,

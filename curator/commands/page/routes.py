@@ -108,7 +108,12 @@ class OperatorApp(PageApp):
             for name, states in _GROUPS.items()
         ]
         return self.answer(
-            "operator_studies.html", groups=groups, badges=_BADGES, lost=lost, lost_since=since
+            "operator_studies.html",
+            groups=groups,
+            badges=_BADGES,
+            lost=lost,
+            lost_since=since,
+            remarks=self._client.greeting.remarks() if self._client.greeting else [],
         )
 
     def _all_refusals(self, request: Request) -> Response:

@@ -100,6 +100,8 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         federation.own(OWNERS[1], "synthesize", "second", "--publish")
         pages = StewardApp(load_site(sites[1].folder))
         with as_operator(federation.address, federation.operator) as client:
+            assert client.show("second").summary.name == "second"
+            assert client.greeting is not None, "the first call of any command says what each is"
             ca = (federation.operator / "ca.pem").read_bytes()
             for app in (pages, OperatorApp(client, federation.address, ca=ca)):
                 cookie = f"{COOKIE}={app.session.cookie}"

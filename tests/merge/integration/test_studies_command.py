@@ -62,6 +62,19 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
         assert (code, [each["name"] for each in due["studies"]]) == (0, names)
 
 
+def test_a_site_that_is_locked_is_told_so_above_its_studies(
+    curator: Curator, site: OwnerSite
+) -> None:
+    study = curator.begin(site.name)
+    line = ("--site", site.folder, "studies")
+    assert "locked" not in run_here(owner_cli, *line)[2]
+    assert site.contribute(study)[0] == 0
+    (site.folder / "ledger.sqlite").unlink()
+    code, out, err = run_here(owner_cli, *line)
+    assert (code, study.name in out) == (0, True)
+    assert "This site is locked, and can spend nothing: " in err
+
+
 def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:
     alone = curator.begin(site.name)
     shared = curator.begin(site.name, "owner-2")

@@ -8,6 +8,7 @@ import pytest
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
+from dppca.common.transport.greeting import VERSION, Greeting
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.commands.page.routes import OperatorApp, describe_owner
 from dppca.curator.operator.client import OperatorClient
@@ -51,3 +52,18 @@ def test_a_time_that_does_not_exist_is_an_error_that_is_said(seconds: int) -> No
     cookie = f"{COOKIE}={session.cookie}"
     answer = ask(pages.application(), f"{session.place}/", cookie=cookie)
     assert (answer.status, "a time that does not exist" in answer.body) == (409, True)
+
+
+@pytest.mark.parametrize("version", ["0.1.0", VERSION])
+def test_the_page_says_what_the_curator_is_that_it_shows(version: str) -> None:
+    class Older:
+        greeting = Greeting(version)
+
+        def studies(self) -> tuple[ListedStudy, ...]:
+            return ()
+
+    pages = OperatorApp(cast("OperatorClient", Older()), "hub:7443", ca=b"")
+    cookie = f"{COOKIE}={pages.session.cookie}"
+    answer = ask(pages.application(), f"{pages.session.place}/", cookie=cookie)
+    assert answer.status == 200
+    assert ("curator runs DPPCA 0.1.0" in answer.body) == (version != VERSION)
