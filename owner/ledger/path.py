@@ -2,22 +2,17 @@
 
 ::
 
-    request ──▶ plan ──▶ prepare ──▶ reserve ──▶ draw ──▶ commit ──▶ send, or hand over
-                                       │          │         │         └─ killed here: the same bytes
-                                       │          │         └─ killed here: the bytes are found
-                                       │          └─ killed here: nothing was kept; drawn again,
-                                       │             under the same reservation
-                                       └─ killed here: the charge stands, and is found again
+    prepared ──▶ reserve ──▶ draw ──▶ commit ──▶ send, or hand over
+                   │          │         │         └─ killed here: the same bytes
+                   │          │         └─ killed here: the bytes are found
+                   │          └─ killed here: nothing was kept; drawn again, by the same reservation
+                   └─ killed here: the charge stands, and is found again
 
-Each kind of release is a `ReleasePlan`: a request with its digest, and all public facts of the
-release. Rows are read, and every step that can fail is done, *before* the reservation: a file that
-cannot be read costs nothing. Consent is asked before it too, beside the counts. Once noise is drawn
-the release is sent: to compare it with the rows and then withhold it would itself be a release, and
-an unpaid one. The noise comes from the entropy source that is passed in, which is the operating
-system's for everything that leaves.
-
-A contribution is sent to a curator. A model is a file: the steward hands it over, and the same
-bytes are written again on every request.
+Each kind of release is a `ReleasePlan` with all its public facts. What can fail comes before the
+reservation (`dppca.owner.release.run`). Once noise is drawn the release is sent: to compare it with
+the rows and then withhold it would itself be a release, and an unpaid one. The noise comes from the
+entropy source that is passed in, which is the operating system's for everything that leaves. A
+contribution is sent to a curator; a model is a file, which is written again on every request.
 """
 
 from collections.abc import Callable

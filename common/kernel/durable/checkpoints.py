@@ -39,8 +39,7 @@ noise is drawn; the ledger's transaction is not complete; the bytes are stored; 
 way, its bytes are not; the curator has them, the ledger does not know it; it asks for the result;
 it fetches it."""
 
-ModelStep = Literal["write"]
-"""Further step of an owner: a model is stored, its file is about to be written."""
+ModelStep = Literal["write"]  # of an owner: a model is stored, its file is about to be written
 
 OpenerStep = Literal["offer", "check", "vote", "open", "destroy"]
 """Further steps of an owner that is an opener, in order: its key is in the ledger and not yet kept;
