@@ -14,8 +14,8 @@ import struct
 import sys
 from pathlib import Path
 
-_AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000
-_INODE, _BIRTH = 0x100, 0x800
+_AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000  # of Linux's fcntl.h
+_INODE, _BIRTH = 0x100, 0x800  # fields of Linux's statx
 _STATX = struct.Struct("=I28xQ40xqI164x")  # mask, inode, seconds and nanoseconds of birth
 
 

@@ -62,7 +62,7 @@ from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
 from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links
 
-SALT_BYTES = 16
+SALT_BYTES = 16  # so many that none comes twice
 FIRST = bytes(32)
 """Stands in the first entry for the hash of the entry before it."""
 

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from dppca.common.kernel.aggregation.opening import Sums
     from dppca.common.kernel.study import Study
 
-LOCK_WAIT_S = 10.0
+LOCK_WAIT_S = 10.0  # for another command of the site to end
 OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)
 
 

@@ -30,7 +30,7 @@ from dppca.owner.ledger.entries import (
 )
 from dppca.owner.ledger.populations import Account, Population
 
-VERSION = 1
+VERSION = 1  # of an entry's form
 
 
 class EntryKind(StrEnum):

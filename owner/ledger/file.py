@@ -20,8 +20,8 @@ from dppca.owner.ledger.chain import FIRST, History, LedgerRow, damaged, verify_
 from dppca.owner.ledger.entries import Commitment
 from dppca.owner.ledger.openers import digest_sums
 
-BUSY_MS = 5_000
-_APPLICATION_ID = 0x44505043
+BUSY_MS = 5_000  # milliseconds that SQLite waits for another process
+_APPLICATION_ID = 0x44505043  # "DPPC"
 VERSION, UNSALTED = 7, 6
 """Version of the file; its number before entries had random bytes, as 0.1.0 wrote it."""
 

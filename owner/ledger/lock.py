@@ -17,7 +17,7 @@ from filelock import lock_descriptor
 from dppca.common.kernel.durable.files import PRIVATE
 from dppca.common.kernel.errors import LedgerError
 
-_POLL_S = 0.1
+_POLL_S = 0.1  # between two looks at who has the lock
 
 
 @contextmanager

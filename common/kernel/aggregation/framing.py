@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dppca.common.kernel.errors import LimitError, UploadError
 
-_LENGTH = 4
+_LENGTH = 4  # bytes of a length
 
 
 def frame(kind: str, *parts: bytes) -> bytes:

@@ -29,9 +29,9 @@ from cryptography.hazmat.primitives.hpke import (
 from dppca.common.kernel.errors import ArtefactError, SealError, StudyError
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
-SEAL_OVERHEAD = 1136
-_LATTICE_SECRET, _SECRET = 64, 96
-_LATTICE_PUBLIC, _PUBLIC = 1184, 1216
+SEAL_OVERHEAD = 1136  # bytes: 1088 of ML-KEM-768, 32 of X25519, a tag of 16
+_LATTICE_SECRET, _SECRET = 64, 96  # bytes; the second with 32 of X25519
+_LATTICE_PUBLIC, _PUBLIC = 1184, 1216  # bytes, likewise
 _PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(32))
 """Test key that refuses points of small order, to which every seal would fail."""
 _SUITE: Final = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)

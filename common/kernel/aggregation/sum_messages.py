@@ -20,7 +20,7 @@ from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import ConflictError, LimitError, SignatureError, UploadError
 from dppca.common.kernel.signing import Purpose, is_signed
 
-_HASH = 32
+_HASH = 32  # bytes of SHA-256
 _NAME = 64
 _SIGNATURE = 72  # DER of two numbers below 2**256
 _COUNT = 4

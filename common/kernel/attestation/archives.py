@@ -29,7 +29,7 @@ from dppca.common.kernel.errors import ArtefactError
 
 MAX_MEMBERS = 10_000
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
-_UTF8_NAME = 0x800
+_UTF8_NAME = 0x800  # flag of a ZIP member whose name is UTF-8
 _NPY = re.compile(
     rb"\{'descr': '([<|][biufU][0-9]{1,4})', 'fortran_order': (True|False), "
     rb"'shape': \((|[0-9]{1,15},|[0-9]{1,15}(?:, [0-9]{1,15}){1,7})\), \} *\n"

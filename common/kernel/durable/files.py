@@ -25,10 +25,10 @@ from dppca.common.kernel.errors import SettingError
 
 HAS_MODES: Final = os.name == "posix"
 """True if a file's mode restricts who may open it; False on Windows."""
-PRIVATE = 0o600
+PRIVATE = 0o600  # its owner alone may read and write it
 SHARED = 0o666
 """Mode of a file that only the process's mask restricts."""
-_OTHERS = 0o077
+_OTHERS = 0o077  # rights of everybody else
 
 CA, CERTIFICATE, KEY = "ca.pem", "certificate.pem", "key.pem"
 REQUEST, REVOKED = "request.pem", "crl.pem"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 _GROUP_CELLS = (512, 256, 128)
 _CACHED_CELLS = 1 << 19
-_SINGLE = 1 << 24
+_SINGLE = 1 << 24  # below it single precision has every whole number
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.moments.batched_gram import BatchedGram
 
 _SINGLE = float(1 << 24)
-_DOUBLE = 1 << 53
+_DOUBLE = 1 << 53  # below it double precision has every whole number
 _LEAST_ROWS = 64  # fewer rows are slower in float32 than more rows in float64
 _LEAST_VALUES = 1 << 13  # fewer values, too, because of each call's fixed time
 _FEW_COLUMNS = 64

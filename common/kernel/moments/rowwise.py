@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import RangeError
 
-_EXACT = 1 << 53
+_EXACT = 1 << 53  # below it double precision has every whole number
 _BLOCK_VALUES = 1 << 13  # values of a product at a time, so that they stay in the cache
 _STEPS = 1024  # of a turn, in the tables of `cos_and_sin`
 _STEP = 2 * math.pi / _STEPS

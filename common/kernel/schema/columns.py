@@ -61,7 +61,7 @@ from dppca.common.kernel.schema.texts import (
 )
 from dppca.common.kernel.schema.zones import on_clock
 
-_DAY_S: Final = 86_400
+_DAY_S: Final = 86_400  # seconds of a day
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
 _SHORT_LIST: Final = 1 << 12  # texts of a dictionary whose values are kept

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.schema.attributes import Numeric
 
 _Kind = TypeVar("_Kind", np.float32, np.float64)
-_CACHE_LINE = 64
+_CACHE_LINE = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
