@@ -60,16 +60,16 @@ _EVEN = 0.9  # a numeric's K cells vary as K^0.9 even ones would
 _RELATION = (0.07, 0.25, 0.12)  # worth of a relation, by how many of the two are numerics
 _BEND = (0.0, 0.042, 0.115)  # lost of it to straight lines, likewise
 _LABELS, _SPREAD = 0.11, 0.7  # error of shares, and of a shape, of which nothing is known
-_SHAPE = 0.13
-_SQUARE = 23.0
-_LINE = 5.0
+_SHAPE = 0.13  # error of the shape of a number without a histogram
+_SQUARE = 23.0  # how much that shape feels the noise of its mean square
+_LINE = 5.0  # E|x| / E x^2 of a number that is one column
 _HISTOGRAM, _BINS, _PAIR = 1.27, 0.57, 0.86  # what smoothing leaves of noise
 _WIDE, _HEAPED = 0.05, 0.12  # for each cell's width that a bin is wider
-_TREES, _COVERED = 0.7, 4.0
+_TREES, _COVERED = 0.7, 4.0  # of bends that trees show; how much their leaves feel noise
 _DRAWN = 0.5  # of chance, as rows meet the shares of each attribute
-_FIT = 0.002
-_ORDERED, _COVERED_ROWS = 1.1, 0.4
-_RANGE, _VAGUE_RANGE = (0.45, 2.1), (0.35, 2.6)
+_FIT = 0.002  # what a field misses of its own sums
+_ORDERED, _COVERED_ROWS = 1.1, 0.4  # ratio of figures that are in order; where noise covers all
+_RANGE, _VAGUE_RANGE = (0.45, 2.1), (0.35, 2.6)  # of the likely figure: nine tables of ten
 _LITTLE, _MUCH = 1e-4, 1e6  # times a cell's share; beyond both, (1) has reached its limits
 
 
@@ -94,17 +94,17 @@ class TableForecast:
         return self.better_below is not None and other.likely < self.better_below
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """What an attribute adds to the errors of its tables."""
 
-    numeric: bool
-    bins: int  # in products; 0 for labels, and for one column
+    numeric: bool = True
+    bins: int = 0  # in products; 0 for labels, and for one column
     felt: float
     cells: float
     own: float  # by noise
-    hidden: float  # not released
-    vague: bool  # a shape, or places in wide bins, that nothing tells
+    hidden: float = 0.0  # not released
+    vague: bool = False  # a shape, or places in wide bins, that nothing tells
     target: bool
 
     @property
@@ -178,7 +178,8 @@ def _part(schema: Schema, index: int, noise: float) -> _Part:
     if not isinstance(attribute, Numeric):
         felt = sqrt(labels * (labels - 1)) if blocks else 2.0
         own = _known(noised_variation(felt * told), _LABELS)
-        return _Part(False, 0, felt, labels if blocks else 2, own, 0.0, False, target)
+        shown = labels if blocks else 2
+        return _Part(numeric=False, felt=felt, cells=shown, own=own, target=target)
     cells = JUDGED
     if attribute.integer:
         lower, upper = attribute.bounds
@@ -189,13 +190,21 @@ def _part(schema: Schema, index: int, noise: float) -> _Part:
         own = _smoothed(labels, told, _BINS)
         wide = _HEAPED if attribute.integer else _WIDE
         hidden = min(1.0, wide * max(0, cells / labels - 1))
-        return _Part(True, labels, felt, even, own, hidden, labels < cells, target)
+        return _Part(
+            bins=labels,
+            felt=felt,
+            cells=even,
+            own=own,
+            hidden=hidden,
+            vague=labels < cells,
+            target=target,
+        )
     counted = dict(layout.histograms).get(index)
     if counted is None:
         hidden = hypot(_SHAPE, _known(noised_variation(_SQUARE * told), _SPREAD))
-        return _Part(True, 0, _LINE, even, 0.0, hidden, True, target)
+        return _Part(felt=_LINE, cells=even, own=0.0, hidden=hidden, vague=True, target=target)
     own = _smoothed(counted, noise / float(layout.histogram_weight), _HISTOGRAM)
-    return _Part(True, 0, _LINE, even, own, 0.0, False, target)
+    return _Part(felt=_LINE, cells=even, own=own, target=target)
 
 
 def _smoothed(cells: int, noise: float, constant: float) -> float:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.random_trees import GrowingNode, list_splits
+from dppca.common.analysis.growing_trees import GrowingNode, list_splits
 from dppca.common.kernel.schema import Column, Numeric, Schema, row_codes
 
 _ATTRIBUTES = 0.6

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.analysis.random_trees import list_splits
+from dppca.common.analysis.growing_trees import list_splits
 from dppca.common.analysis.study_file import study_from_document, study_from_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema import Schema, find_cells
