@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, summarise_pairs, variations
 from dppca.common.analysis.estimates.components import find_mixtures
+from dppca.common.analysis.loadings import Mixtures
 from dppca.common.analysis.values import count_values
 from dppca.common.kernel.attestation.envelopes import SUFFIX as ENVELOPE
+from dppca.common.kernel.attestation.results import Published, Result, result_from_bytes
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
@@ -30,7 +32,7 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.kernel.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.common.pages.rendering import check_report
-from dppca.common.shell.charts import loadings_chart, scree_chart, write_charts
+from dppca.common.shell.charts import Chart, loadings_chart, scree_chart, write_charts
 from dppca.common.shell.outputs import claiming
 from dppca.common.shell.pictures import biplot_figure
 from dppca.common.shell.plotting import write_figures
@@ -340,7 +342,6 @@ def _evaluate(
     alarms: Sequence[str],
     started: float,
 ) -> SimulationReport:
-    from dppca.common.kernel.attestation.results import Published, result_from_bytes
     from dppca.owner.records.check import FaultCounts
     from dppca.owner.records.table import open_table
     from dppca.owner.synthesis.visible_relations import judge_result
@@ -355,24 +356,15 @@ def _evaluate(
     coded = _coded_synthetic(schema, run.coded)
     ours = count_cells(schema, training, coded_training)
     theirs = count_cells(schema, decoded, encode(schema, decoded))
-    edge, vectors = result.header.noise_edge, result.vectors
     mixed = find_mixtures(Published(study, result))
-    charts = {
-        "scree": scree_chart(
-            result.eigenvalues,
-            edge,
-            count=result.header.count,
-            noise_free=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
-        ),
-        "loadings": loadings_chart(schema, vectors, result.eigenvalues, edge, mixed),
-        "marginals": marginal_chart(
-            schema, count_values(schema, training), count_values(schema, decoded)
-        ),
-    }
+    charts = _draw_charts(schema, result, covariance, mixed)
+    charts["marginals"] = marginal_chart(
+        schema, count_values(schema, training), count_values(schema, decoded)
+    )
     figures = {"pairs": pair_figure(schema, real=ours, synthetic=theirs)}
-    if len(vectors) > 1:
+    if len(result.vectors) > 1:
         rows = [("synthetic rows", coded)]
-        figures["biplot"] = biplot_figure(schema, vectors, result.mean, rows, mixed)
+        figures["biplot"] = biplot_figure(schema, result.vectors, result.mean, rows, mixed)
     target, utility = request.target, None
     if target is not None:
         utility = evaluate(
@@ -384,7 +376,7 @@ def _evaluate(
             decoded=decoded,
             released_mean=result.mean,
         )
-    claimed, eigenvalues, edge = calibrate(study), result.eigenvalues, result.header.noise_edge
+    claimed = calibrate(study)
     return SimulationReport(
         command=request.command,
         study=study.name,
@@ -405,16 +397,7 @@ def _evaluate(
             federation=_guarantee(run, claimed),
         ),
         owners=run.owners,
-        components=SimulatedComponents(
-            count=result.header.count,
-            kept=kept_components(result, study),
-            eigenvalues=eigenvalues.tolist(),
-            noise_edge=edge,
-            above_noise=int((eigenvalues > edge).sum()),
-            negative=int((eigenvalues < 0).sum()),
-            captured_variance=captured_variance(covariance, result.vectors),
-            captured_by_chance=variance_by_chance(covariance, result.header.count),
-        ),
+        components=_describe_components(study, result, covariance),
         relations=judge_result(result, study),
         synthesis=run.synthesis,
         refined=None if run.refined is None else describe_refinement(run.refined),
@@ -434,6 +417,34 @@ def _evaluate(
         plots={**write_charts(output, charts), **write_figures(output, figures)},
         steps=list_steps(run.owners),
         seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def _draw_charts(
+    schema: Schema, result: Result, covariance: NDArray[np.float64], mixed: Mixtures
+) -> dict[str, Chart]:
+    """Draw eigenvalues and loadings; ``covariance`` is of the pooled rows, without noise."""
+    edge, eigenvalues = result.header.noise_edge, result.eigenvalues
+    noise_free = np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64)
+    return {
+        "scree": scree_chart(eigenvalues, edge, count=result.header.count, noise_free=noise_free),
+        "loadings": loadings_chart(schema, result.vectors, eigenvalues, edge, mixed),
+    }
+
+
+def _describe_components(
+    study: Study, result: Result, covariance: NDArray[np.float64]
+) -> SimulatedComponents:
+    edge, eigenvalues = result.header.noise_edge, result.eigenvalues
+    return SimulatedComponents(
+        count=result.header.count,
+        kept=kept_components(result, study),
+        eigenvalues=eigenvalues.tolist(),
+        noise_edge=edge,
+        above_noise=int((eigenvalues > edge).sum()),
+        negative=int((eigenvalues < 0).sum()),
+        captured_variance=captured_variance(covariance, result.vectors),
+        captured_by_chance=variance_by_chance(covariance, result.header.count),
     )
 
 
