@@ -16,7 +16,7 @@ from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.receipts import SOFTWARE
-from dppca.common.kernel.privacy.release import MomentReceipt, noise_moments, receipt_for
+from dppca.common.kernel.privacy.release import MomentReceipt, masked_receipt_for, noise_moments
 from dppca.common.kernel.study import Study
 
 
@@ -65,9 +65,10 @@ def draw_masked(
     noised = noise_moments(study, calibration, moments, entropy=entropy)
     upload = mask(terms, owner, noised, key=key, entropy=entropy)
     content = upload.to_bytes()
-    receipt = receipt_for(
+    receipt = masked_receipt_for(
         study,
         calibration,
+        honest=terms.honest,
         release_id=release_id,
         n_rows=moments.n_rows,
         payload_sha256=hashlib.sha256(content).hexdigest(),

@@ -12,6 +12,7 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import (
     MaskedClaims,
     MomentReceipt,
+    masked_receipt_for,
     receipt_for,
     sensitivity_shape,
 )
@@ -151,17 +152,21 @@ def require_implied(
 
     Raise `ReceiptError`, naming the fields, if a release of this study has another receipt.
     """
-    claims = receipt.claims
-    expected = receipt_for(
-        study,
-        calibration,
-        release_id=bytes.fromhex(receipt.release_id),
-        n_rows=receipt.n_rows,
-        payload_sha256=claims.payload_sha256,
-        ledger_sequence=receipt.ledger_sequence,
-        software=receipt.software,
-        statement_sha256=claims.statement_sha256 if isinstance(claims, MaskedClaims) else None,
-    )
+    claims, honest = receipt.claims, study.n_honest_owners
+    release: dict[str, Any] = {
+        "release_id": bytes.fromhex(receipt.release_id),
+        "n_rows": receipt.n_rows,
+        "payload_sha256": claims.payload_sha256,
+        "ledger_sequence": receipt.ledger_sequence,
+        "software": receipt.software,
+    }
+    if honest is None:
+        expected = receipt_for(study, calibration, **release)
+    elif isinstance(claims, MaskedClaims):
+        release["statement_sha256"] = claims.statement_sha256
+        expected = masked_receipt_for(study, calibration, honest=honest, **release)
+    else:
+        raise ReceiptError(f"the receipt of {owner} is not of a masked contribution, as its study")
     require_equal(expected.document(), receipt.document(), what=f"the receipt of {owner}")
 
 

@@ -282,43 +282,49 @@ def receipt_for(
     payload_sha256: str,
     ledger_sequence: int,
     software: str,
-    statement_sha256: str | None = None,
 ) -> MomentReceipt:
     """Return the only receipt that a release of ``study`` can carry; a verifier compares with it.
 
-    ``calibration`` is the study's, from `calibrate`; digests are hexadecimal, ``statement_sha256``
-    that of a masked contribution's statement, else None. ``ledger_sequence`` and ``software`` are
-    the owner's; all other fields follow from the study and the release.
+    ``calibration`` is the study's, from `calibrate`; digests are hexadecimal. ``ledger_sequence``
+    and ``software`` are the owner's; all other fields follow from the study and the release. A
+    masked contribution has another receipt (`masked_receipt_for`).
     """
-    schema = study.table
     nominal = None if calibration.nominal is None else decimal_text(calibration.nominal)
-    claims = MomentClaims(schema.layout.n_entries, payload_sha256, nominal)
-    if study.n_honest_owners is not None:
-        variance = calibration.share_variance
-        claims = MaskedClaims(
-            n_entries=schema.layout.n_entries,
-            payload_sha256=payload_sha256,
-            nominal_epsilon=nominal,
-            trust=study.trust.value,
-            colluders=study.required_contributions - study.n_honest_owners,
-            quorum=study.required_contributions,
-            honest=study.n_honest_owners,
-            share_variance=None if variance is None else whole(variance),
-            statement_sha256=statement_sha256 or "",
-        )
-    masked = study.n_honest_owners is not None
     return Receipt(
         study_digest=study.digest,
-        schema_digest=schema.digest,
+        schema_digest=study.table.digest,
         release_id=release_id.hex(),
         n_rows=n_rows,
-        claims=claims,
+        claims=MomentClaims(study.table.layout.n_entries, payload_sha256, nominal),
         noise=NoiseSection.from_calibration(calibration),
         ledger_sequence=ledger_sequence,
         software=software,
-        label=Label.MASKED.value if masked else Label.RELEASED.value,
-        version=_MASKED_VERSION if masked else 1,
+        label=Label.RELEASED.value,
+        version=1,
     )
+
+
+def masked_receipt_for(
+    study: Study, calibration: Calibration, *, honest: int, statement_sha256: str, **release: Any
+) -> MomentReceipt:
+    """Return the only receipt of a masked contribution; the rest of it is as in `receipt_for`.
+
+    ``honest`` is the study's `n_honest_owners`; ``statement_sha256`` is the digest of the owner's
+    signed statement.
+    """
+    plain, variance = receipt_for(study, calibration, **release), calibration.share_variance
+    claims = MaskedClaims(
+        n_entries=plain.claims.n_entries,
+        payload_sha256=plain.claims.payload_sha256,
+        nominal_epsilon=plain.claims.nominal_epsilon,
+        trust=study.trust.value,
+        colluders=study.required_contributions - honest,
+        quorum=study.required_contributions,
+        honest=honest,
+        share_variance=None if variance is None else whole(variance),
+        statement_sha256=statement_sha256,
+    )
+    return replace(plain, claims=claims, label=Label.MASKED.value, version=_MASKED_VERSION)
 
 
 def _shared(noise: Calibration, honest: int) -> Calibration:

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
-from dppca.common.kernel.attestation.claims import describe_mechanism, require_equal
+from dppca.common.kernel.attestation.claims import (
+    describe_mechanism,
+    require_equal,
+    require_implied,
+)
 from dppca.common.kernel.attestation.envelopes import read_envelope
 from dppca.common.kernel.documents import amounts
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.kernel.privacy.release import calibrate, receipt_for, receipt_from_bytes
+from tests.support.masked import make_masked_study
 from tests.support.sites import ProvedSite, make_proved_site
 from tests.support.studies import make_study
 
@@ -112,3 +117,19 @@ def test_another_large_number_is_refused_in_both_forms(change: int, form: type) 
 def test_a_small_number_as_text_is_another_document(ours: object) -> None:
     with pytest.raises(ReceiptError, match="in: n"):
         require_equal({"n": ours}, {"n": json.dumps(ours)}, what="it")
+
+
+def test_a_masked_study_takes_no_receipt_of_sums_that_leave_as_they_are() -> None:
+    study = make_masked_study().study
+    calibration = calibrate(study)
+    plain = receipt_for(
+        study,
+        calibration,
+        release_id=bytes(16),
+        n_rows=10,
+        payload_sha256="0" * 64,
+        ledger_sequence=1,
+        software="x",
+    )
+    with pytest.raises(ReceiptError, match="owner-1 is not of a masked contribution"):
+        require_implied(study, calibration, plain, owner="owner-1")
