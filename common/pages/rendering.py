@@ -25,7 +25,13 @@ from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.shell.charts import draw_forest, draw_scree
 from dppca.common.shell.packages import require_package
-from dppca.common.shell.study_words import as_time, exact_time, name_list, show_state
+from dppca.common.shell.study_words import (
+    as_time,
+    exact_time,
+    name_list,
+    show_state,
+    waits_for_ever,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -123,6 +129,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "sentence": _sentence,
         "coded": _coded,
         "state": show_state,
+        "waits_for_ever": lambda name: _coded(waits_for_ever(name)),
         "named": name_list,
         "until": _until,
         "address": _address,

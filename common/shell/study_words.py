@@ -13,6 +13,14 @@ def show_state(state: StudyState) -> str:
     return _STATES.get(state, state.value)
 
 
+def waits_for_ever(name: str) -> str:
+    """Say what follows from a study's having no deadline."""
+    return (
+        "it waits until every owner has come, or its operator ends it: "
+        f'`dppca-curator study abort {name} --reason "..."`'
+    )
+
+
 def name_list(names: Sequence[str], me: str = "") -> str:
     """Return names as in a sentence, such as "you, north and valley"; ``me`` is first, as "you"."""
     ordered = [*(["you"] if me in names else []), *(name for name in names if name != me)]

@@ -14,6 +14,7 @@ from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.documents.names import one_line, require_party_name
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import KNOWN_FILE, Whole, emit, prints, steps_lines
@@ -138,6 +139,7 @@ def new(
     from dppca.curator.planning.dictionaries.dictionary import read_codes
     from dppca.curator.planning.dictionaries.draft import (
         Choices,
+        choose_deadline,
         draft_study,
         open_places,
         policy_format,
@@ -145,7 +147,7 @@ def new(
     from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
     stated = Stated(**{each.name: given.pop(each.name) for each in fields(Stated)})
-    choices = Choices(stated=stated, **given)
+    choices = Choices(stated=stated, deadline=choose_deadline(utc_now()), **given)
     for option, value in (
         *(("owner", each) for each in choices.owners),
         *((each, getattr(choices, each)) for each in ("name", "epsilon", "delta")),
@@ -225,8 +227,9 @@ def check(file: Path, *, as_json: bool) -> None:
     Needs no curator, reads no rows.
 
     With trust: aggregate FILE may lack the owners' keys: then it says how they get into it. It also
-    warns where title, purpose, contact or approval is missing, where bins of whole numbers would
-    lose heaps, such as 40 hours (see spikes), and where labels such as 1.1 and 1.10 are one number.
+    warns where title, purpose, contact, approval or deadline is missing, where bins of whole
+    numbers would lose heaps, such as 40 hours (see spikes), and where labels such as 1.1 and 1.10
+    are one number.
 
     \b
     Example:
@@ -237,6 +240,7 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.common.kernel.schema.texts import labels_of_one_number
     from dppca.common.shell.missing_values import describe_missing
     from dppca.common.shell.study_header import StudyHeader
+    from dppca.common.shell.study_words import waits_for_ever
     from dppca.curator.commands.study_assembly import key_steps, read_draft_or_study
     from dppca.curator.study.codable import require_codable
 
@@ -271,6 +275,7 @@ def check(file: Path, *, as_json: bool) -> None:
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
         *([f"NOT SAID: {unsaid}. Stewards decide by what a study is for: say it"] * bool(unsaid)),
+        *([f"NO DEADLINE: {waits_for_ever(study.name)}"] if study.deadline is None else []),
         "The owners' keys are still missing." if lacks_keys else f"Digest: {study.digest}",
         *(f"Counted as missing: {each}." for each in checked.missing_values),
         *wide_bins_lines(study.table, checked.wide_bins),

@@ -25,7 +25,7 @@ from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_
 from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
 from dppca.common.shell.study_header import StudyHeader
-from dppca.common.shell.study_words import other_owners
+from dppca.common.shell.study_words import other_owners, waits_for_ever
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
 from dppca.owner.release.dialogue import Outline, outline_release
@@ -369,7 +369,8 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         for each in found.attributes
     ]
     names = ("attribute", "what it is", "values that count", "also for")
-    answer = "no deadline" if found.deadline is None else f"answer by {found.deadline}"
+    without = f"no deadline: {waits_for_ever(found.study)}"
+    answer = without if found.deadline is None else f"answer by {found.deadline}"
     more = (
         [
             "  they continue a published study: synthetic rows are made of both, and the costs of "

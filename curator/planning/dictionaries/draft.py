@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
@@ -22,6 +23,8 @@ from dppca.curator.planning.dictionaries.dictionary import (
     join_notes,
 )
 
+DAYS = 31
+"""Days that a drafted study waits for its owners."""
 DECIDE = "DECIDE"
 """Word in the comment of every blank place."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?: [A-Za-z0-9_]+)*")
@@ -41,7 +44,7 @@ class Choices:
     ``mechanism`` names the law of the noise; None is the usual one with or without a delta.
 
     ``bins`` are those that `dppca.curator.planning.proposals` proposes; every other number then has
-    a histogram.
+    a histogram. ``deadline`` is when the study stops waiting; None leaves it out, with its quorum.
     """
 
     name: str | None = None
@@ -54,6 +57,18 @@ class Choices:
     stated: Stated = field(default_factory=Stated)
     bins: Mapping[str, int] | None = None
     mechanism: str | None = None
+    deadline: datetime | None = None
+
+
+def choose_deadline(now: datetime) -> datetime:
+    """Return a draft's deadline: noon (UTC), `DAYS` after a time."""
+    day = now.astimezone(UTC) + timedelta(days=DAYS)
+    return day.replace(hour=12, minute=0, second=0, microsecond=0)
+
+
+def choose_quorum(n_owners: int) -> int:
+    """Return a draft's quorum: all owners but one, and two at least if there are two."""
+    return max(min(n_owners, 2), n_owners - 1)
 
 
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
@@ -77,6 +92,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
             f"[{', '.join(choices.owners)}]" if choices.owners else None,
             "the names in the owners' certificates, such as [hospital, clinic]",
         ),
+        *_waiting_lines(choices),
         "",
         "privacy:",
         f"  mechanism: {choose_law(choices.mechanism, choices.delta).name}",
@@ -115,6 +131,16 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         lines += ["", "# Of the files; a site's policy says it, beside the path of the data:"]
         lines += [f"#   {policy_format(dictionary)}"]
     return "\n".join(lines) + "\n"
+
+
+def _waiting_lines(choices: Choices) -> list[str]:
+    if choices.deadline is None or not choices.owners:
+        return []
+    quorum = choose_quorum(len(choices.owners))
+    return [
+        f"quorum: {quorum} # owners that are enough once the deadline has passed",
+        f"deadline: {choices.deadline.isoformat()}",
+    ]
 
 
 def _repeating_lines(dictionary: Dictionary) -> Iterator[str]:

@@ -126,6 +126,22 @@ def test_a_study_whose_bins_would_lose_heaps_is_valid_and_check_says_so(tmp_path
         assert ("such as 50 for hours" in invoke("check", path).output) == bool(wide)
 
 
+@pytest.mark.parametrize("deadline", [None, "2100-01-01T00:00:00+00:00"])
+def test_a_study_that_can_wait_for_ever_says_so_and_how_it_ends(
+    tmp_path: Path, deadline: str | None
+) -> None:
+    path, document = (
+        tmp_path / "s.yaml",
+        study_document([binary_of("sex", ["f", "m"]), binary_of("ill", ["n", "y"])]),
+    )
+    document |= {} if deadline is None else {"deadline": deadline}
+    path.write_text(json.dumps(document))
+    said = invoke("check", path).output
+    assert ("NO DEADLINE: it waits until every owner has come" in said) == (deadline is None)
+    ends = f"dppca-curator study abort {document['name']} --reason"
+    assert (ends in said) == (deadline is None)
+
+
 def test_labels_that_are_one_number_are_said(tmp_path: Path) -> None:
     path, code = tmp_path / "s.yaml", categorical_of("code", ["1.1", "1.10", "2"])
     path.write_text(json.dumps(study_document([code, binary_of("sex", ["f", "m"])])))

@@ -1,6 +1,8 @@
 """A draft says what its dictionary says, leaves the rest blank, and is never made from rows."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,13 @@ from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH, Numeric
 from dppca.common.kernel.study import Study
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER, read_codes
-from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
+from dppca.curator.planning.dictionaries.draft import (
+    DECIDE,
+    Choices,
+    choose_deadline,
+    draft_study,
+    open_places,
+)
 from dppca.curator.planning.dictionaries.recognition import read_dictionary
 from dppca.curator.planning.dictionaries.table_forms import read_table
 
@@ -490,3 +498,17 @@ def test_rows_are_refused_and_never_quoted(tmp_path: Path, name: str, content: s
 def test_a_code_and_its_words_need_a_comma(text: str) -> None:
     with pytest.raises(SettingError, match=r"need a comma between them and words: -?\d+, \w"):
         read_codes(text)
+
+
+@pytest.mark.parametrize(("owners", "quorum"), [("a", 1), ("ab", 2), ("abc", 2), ("abcde", 4)])
+def test_a_draft_waits_a_month_for_most_of_its_owners(
+    tmp_path: Path, owners: str, quorum: int
+) -> None:
+    now = datetime(2029, 12, 31, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
+    choices = replace(SAID, owners=tuple(owners), deadline=choose_deadline(now))
+    study = study_from_yaml(draft_study(read(tmp_path, OWN), choices, source="x"))
+    assert study.required_contributions == quorum
+    assert study.deadline == datetime(2030, 2, 1, 12, tzinfo=UTC)
+    assert study.deadline - now > timedelta(days=30)
+    nobody = replace(choices, owners=())
+    assert "quorum" not in draft_study(read(tmp_path, OWN), nobody, source="x")
