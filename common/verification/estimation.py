@@ -89,6 +89,43 @@ QUESTIONS = {
 }
 
 
+_NO_QUESTION = {
+    **dict.fromkeys(
+        ("median", "quantile", "percentile"),
+        "a study releases sums, which have no quantile: ask for `share` of a number that has a "
+        "histogram, by its cells, or for `mean`",
+    ),
+    **dict.fromkeys(
+        ("min", "minimum", "max", "maximum"),
+        "a study releases sums, which have no smallest or largest value: that is one person's",
+    ),
+    **dict.fromkeys(("mode", "count", "proportion"), "ask for `share`"),
+    **dict.fromkeys(("regression", "linear"), "ask for `ols`"),
+}
+
+
+class _QuestionType(click.Choice[str]):
+    """Name of a question; for some that are asked elsewhere, what to ask here."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; a message of click for any other."""
+        if value in _NO_QUESTION:
+            self.fail(f"{value}: {_NO_QUESTION[value]}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _once(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Return the only value of an option; a message of click for several."""
+    if len(given) > 1:
+        raise click.BadParameter(
+            f"it is given {len(given)} times ({', '.join(given)}), and groups are by one "
+            "attribute: ask once for each",
+            ctx,
+            param,
+        )
+    return given[0] if given else None
+
+
 def _with_questions(help_text: str) -> str:
     """Return a command's docstring with the list of questions in the place of ``QUESTIONS``."""
     lines = (f"  {name} {question.usage}".rstrip() for name, question in QUESTIONS.items())
@@ -99,7 +136,13 @@ def _with_questions(help_text: str) -> str:
 def estimate_options(command: _Command) -> _Command:
     """Add the arguments and options of an estimate, and its questions to the help."""
     for option in (
-        click.option("--by", metavar="ATTRIBUTE", help="Attribute whose labels make the groups."),
+        click.option(
+            "--by",
+            metavar="ATTRIBUTE",
+            multiple=True,
+            callback=_once,
+            help="Attribute whose labels make the groups.",
+        ),
         click.option(
             "--labels",
             nargs=2,
@@ -131,7 +174,7 @@ def estimate_options(command: _Command) -> _Command:
             help="The authority's certificate; without it, nobody vouches for RESULT.",
         ),
         click.argument("names", nargs=-1),
-        click.argument("question", type=click.Choice(list(QUESTIONS))),
+        click.argument("question", type=_QuestionType(list(QUESTIONS))),
         click.argument("result", type=FILE),
     ):
         command = option(command)

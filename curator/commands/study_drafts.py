@@ -270,11 +270,17 @@ def check(file: Path, *, as_json: bool) -> None:
         next=steps,
     )
     unsaid = ", ".join(study.stated.lacking)
+    n_owners = len(study.owners)
+    counted = f"{n_owners} owner{'' if n_owners == 1 else 's'}"
     lines = [
         *StudyHeader(study).lines(),
-        f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
+        f"{file} is a valid study: {study.name}, {counted}, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
         *([f"NOT SAID: {unsaid}. Stewards decide by what a study is for: say it"] * bool(unsaid)),
+        *(
+            ["ONE OWNER: nothing is joint, what it releases is its own: name the others"]
+            * (n_owners == 1)
+        ),
         *([f"NO DEADLINE: {waits_for_ever(study.name)}"] if study.deadline is None else []),
         "The owners' keys are still missing." if lacks_keys else f"Digest: {study.digest}",
         *(f"Counted as missing: {each}." for each in checked.missing_values),

@@ -109,7 +109,11 @@ def _is_sound(block: bytes, lines: Lines, n_columns: int, mark: bytes) -> bool:
 def _names(title: str, header: bytes, mark: bytes) -> tuple[str, ...]:
     fields, closed = split_fields(header, header.count(mark) + 1, mark)
     if b"\0" in header:
-        raise DataError(f"{title} is not text in UTF-8: save it as CSV in UTF-8")
+        packed = header.startswith(b"\x1f\x8b")
+        cure = (
+            "packed by gzip: name it .csv.gz" if packed else "not text in UTF-8: save it so, as CSV"
+        )
+        raise DataError(f"{title} is {cure}")
     if not closed:
         raise DataError(
             f"the first line of {title} leaves a quote open: name the columns in one line"

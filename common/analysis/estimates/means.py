@@ -205,7 +205,8 @@ def group_sums(moments: ReconciledMoments, y: Variable, by: int, codes: Sequence
     if vectors[0] is None:
         raise SettingError(
             f"study {moments.study.name} released no products of {y.name} with the cells of "
-            f"{moments.names.schema.attributes[by].name}"
+            f"{moments.names.schema.attributes[by].name}: groups are by labels, or by a number "
+            "with `products: bins`; `ols` and `correlation` relate two numbers"
         )
     left = np.repeat(np.array(vectors), 2, axis=0)
     right = np.tile([y.coded(block), y.known(block)], (len(codes), 1))

@@ -81,6 +81,11 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
             contents.append(path.read_bytes().removeprefix(BOM_UTF8))  # gRPC takes none
         except OSError as error:
             reason = error.strerror or "unreadable"
+            if (folder.folder / "ca-key.pem").exists():
+                origin = (
+                    "this is an authority's folder, whose key stays apart: "
+                    "`dppca-curator pki issue` makes a folder for a curator or an operator"
+                )
             raise IdentityError(f"cannot read {path} ({reason}): {origin}") from error
     return Credentials(*contents)
 

@@ -1,5 +1,6 @@
 """What somebody at a shell meets after a wrong input: the place, the cause and the cure."""
 
+import gzip
 from pathlib import Path
 
 import click
@@ -39,6 +40,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("columns.csv").write_text(COLUMNS)
     Path("study.yaml").write_text(STUDY)
     Path("header.csv").write_text("age,sex\n")
+    Path("authority").mkdir()
+    for name in ("ca.pem", "ca-key.pem"):
+        Path("authority", name).write_text("")
 
 
 def said(cli: click.Command, *arguments: str) -> str:
@@ -84,6 +88,10 @@ def test_a_decimal_comma_in_a_study_is_met_by_a_point(before: str, after: str, p
         ("plan study.yaml --rows 9 --bandwidth 10,5", f"'10,5' is not a number: {POINT}"),
         ("plan study.yaml --rows north=9", "no rows for south: say how many each has"),
         (
+            "study list --curator hub:1 --credentials authority",
+            "this is an authority's folder, whose key stays apart: `dppca-curator pki issue`",
+        ),
+        (
             "pki list --directory a",
             "a holds no authority: name its folder. Only for a new ",
         ),
@@ -103,6 +111,10 @@ def test_an_operator_is_told_the_place_and_the_cure(line: str, told: str) -> Non
             "header.csv has columns but no rows: export it again",
         ),
         ("check --data header.csv --study-file bytes.yaml", "not text in UTF-8: save it so"),
+        (
+            "check --data packed.csv --study-file study.yaml",
+            "packed.csv is packed by gzip: name it .csv.gz",
+        ),
         ("studies --watch --due 3", "leave out --json and --due, or --watch"),
         (
             "predict --model header.csv --data header.csv --output o.csv",
@@ -112,6 +124,7 @@ def test_an_operator_is_told_the_place_and_the_cure(line: str, told: str) -> Non
 )
 def test_a_steward_is_told_the_place_and_the_cure(line: str, told: str) -> None:
     Path("bytes.yaml").write_bytes(bytes(range(256)))
+    Path("packed.csv").write_bytes(gzip.compress(b"age,sex\n1,f\n"))
     assert told in said(owner_cli, *line.split())
 
 

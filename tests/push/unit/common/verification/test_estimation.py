@@ -67,6 +67,22 @@ def test_a_refusal_names_what_is_hidden_and_what_would_be_enough() -> None:
     assert "would be enough" in out
 
 
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (("median", "age"), "which have no quantile: ask for `share` of a number"),
+        (("count", "sex"), "count: ask for `share`"),
+        (("mean", "age", "--by", "sex", "--by", "work"), "is given 2 times (sex, work)"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_told_the_way_out(
+    question: tuple[str, ...], told: str
+) -> None:
+    code, _, err = run_here(owner, "estimate", RESULT, *question, *CA)
+    assert code == 2
+    assert told in " ".join(err.split())
+
+
 def test_a_study_that_continues_another_is_read_with_its_first() -> None:
     code, _, err = run_here(owner, "estimate", SECOND, "share", "work", *CA)
     assert code != 0

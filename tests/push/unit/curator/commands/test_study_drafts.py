@@ -142,6 +142,15 @@ def test_a_study_that_can_wait_for_ever_says_so_and_how_it_ends(
     assert (ends in said) == (deadline is None)
 
 
+def test_a_study_of_one_owner_is_said_to_join_nothing(tmp_path: Path) -> None:
+    path, fields = tmp_path / "s.yaml", [binary_of("sex", ["f", "m"]), binary_of("ill", ["n", "y"])]
+    for owners, number in ((["a"], "1 owner,"), (["a", "b"], "2 owners,")):
+        path.write_text(json.dumps({**study_document(fields), "owners": owners}))
+        said = invoke("check", path).output
+        assert number in said
+        assert ("ONE OWNER: nothing is joint" in said) == (len(owners) == 1)
+
+
 def test_labels_that_are_one_number_are_said(tmp_path: Path) -> None:
     path, code = tmp_path / "s.yaml", categorical_of("code", ["1.1", "1.10", "2"])
     path.write_text(json.dumps(study_document([code, binary_of("sex", ["f", "m"])])))
