@@ -123,6 +123,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "left": left_text,
         "percent": _percent,
         "count": _count,
+        "of": _of,
         "quoted": _quoted,
         "when": _when,
         "exact": exact_time,
@@ -201,3 +202,8 @@ def _forest(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 def _count(value: int) -> str:
     return f"{value:,}"
+
+
+def _of(value: int, what: str) -> str:
+    """Return a number of things, such as "1 row" and "2,000 rows"."""
+    return f"{value:,} {what}{'' if value == 1 else 's'}"

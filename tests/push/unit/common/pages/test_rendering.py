@@ -202,3 +202,9 @@ def test_until_when_something_waits_says_whether_that_has_passed(tmp_path: Path)
             page = render([tmp_path], "until.html", time=given)
             assert page.startswith(f'until <time datetime="{time.isoformat()}"')
             assert page.endswith("</time>, which has passed" if passed else "</time>")
+
+
+@pytest.mark.parametrize(("value", "said"), [(0, "0 rows"), (1, "1 row"), (2000, "2,000 rows")])
+def test_a_count_agrees_with_what_it_counts(tmp_path: Path, value: int, said: str) -> None:
+    (tmp_path / "counts.html").write_text('{{ value | of("row") }}')
+    assert render_file([tmp_path], "counts.html", value=value) == said
