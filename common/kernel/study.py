@@ -142,6 +142,7 @@ class OpenerEntry(_Strict):
 class _Privacy(_Strict):
     """Fields of a study's noise that every law has."""
 
+    halves_products: ClassVar[bool] = False
     mechanism: str
     epsilon: ExactDecimal | None = None
     scale: ExactDecimal | None = None
@@ -205,6 +206,7 @@ class GaussianPrivacy(_Privacy):
         As for Laplace noise.
     """
 
+    halves_products: ClassVar[bool] = True
     mechanism: Literal["gaussian"]
     delta: ExactDecimal
 
@@ -429,6 +431,8 @@ class Study(BaseModel):
             raise ValueError(f"count {count} is above {most} (coded columns minus one)")
         if self.covariance is Covariance.WITHIN and not self.table.layout.with_sums:
             raise ValueError("covariance: within needs column sums (row_norm: include_sums: true)")
+        if self.table.layout.halved_products and not self.privacy.halves_products:
+            raise ValueError("row_norm: halved_products: true is for mechanism: gaussian")
         return self
 
     def _check_continuing(self) -> None:

@@ -200,7 +200,9 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
 
 def _together_lines(report: Verification) -> list[str]:
     noise, guarantee = report.mechanism, report.guarantee
-    deviation = LAWS[noise.name](**noise.parameters).deviation / 4**noise.resolution_bits
+    law, unit = LAWS[noise.name](**noise.parameters), 4**noise.resolution_bits
+    deviation, products = law.deviation / unit, law.of_products.deviation / unit
+    of_products = "" if law.of_products is law else f", of products {products:.3g}"
     whose = "the sum" if isinstance(noise, SumMechanism) else "each owner's sums"
     owners = ", ".join(f"{each.owner} ({each.n_rows} rows)" for each in report.owners)
     missing, left, together = [], [], "guarantee of the components"
@@ -219,7 +221,7 @@ def _together_lines(report: Verification) -> list[str]:
         *_sum_lines(report),
         f"  countersigned by curator {report.countersigned_by}",
         f"  noise of {whose}, computed again from the study: {noise.name.capitalize()}, standard "
-        f"deviation {deviation:.3g} rows",
+        f"deviation {deviation:.3g} rows{of_products}",
         f"  {together}: epsilon {guarantee.epsilon}, delta {guarantee.delta}, provided that:",
         *(f"    {assumption}" for assumption in guarantee.assumptions),
         *left,

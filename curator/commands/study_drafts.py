@@ -169,7 +169,11 @@ def new(
     text = draft_study(dictionary, choices, source=columns.name)
     found = None if rows is None else _propose(text, choices, rows)
     if found is not None:
-        text = draft_study(dictionary, replace(choices, bins=found.bins), source=columns.name)
+        choices = replace(choices, bins=found.bins)
+        text = draft_study(dictionary, choices, source=columns.name)
+    if (weight := _weigh_squares(text, choices)) > 1:
+        choices = replace(choices, square_weight=weight)
+        text = draft_study(dictionary, choices, source=columns.name)
     write_new(output, text)
     blank = open_places(text)
     drafted = DraftDocument(
@@ -216,6 +220,15 @@ def _propose(text: str, choices: Choices, rows: int) -> NumbersProposal | None:
         owner_rows=[rows] * len(choices.owners),
         mechanism=choices.mechanism,
     )
+
+
+def _weigh_squares(text: str, choices: Choices) -> int:
+    from dppca.common.kernel.documents.yaml_text import load_yaml
+    from dppca.curator.planning.proposals import weigh_squares
+
+    document: Any = load_yaml(text)
+    delta = None if choices.delta is None else parse_positive(choices.delta)
+    return weigh_squares(document["schema"], delta=delta, mechanism=choices.mechanism)
 
 
 @click.command("check")

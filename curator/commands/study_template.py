@@ -50,6 +50,8 @@ schema:
   sum_weight: 0.5                     # twice the noise on means, less on everything else
   targets: [smoker]                   # what will be predicted, if anything: half the noise on its
                                       # products with others, more on the rest
+  # square_weight: 4                  # less noise on numbers' variances; at no cost up to what
+                                      # `plan` says
   # `dppca-curator plan` says what each choice here costs and gains.
 
   # To train trees or networks on synthetic rows, give every number bins, and say

@@ -3,12 +3,13 @@
 A choice changes the sensitivity, and with it, at the same epsilon, the noise of every entry of a
 release. An entry of weight w has 1/w of the noise: a column sum has weight ``sum_weight``, a cell
 of a histogram ``histogram_weight``, of a table ``tables_weight``, a product with a target
-``target_weight``, any other product 1.
+``target_weight``, a numeric's square ``square_weight``, any other product 1.
 ``products: bins`` also turns one product into many, one for each bin, even for bins with few rows.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Annotated, Any
 
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
@@ -16,11 +17,12 @@ from dppca.common.analysis.study_file import schema_from_document
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Numeric, Schema
-from dppca.common.kernel.schema.document import MAX_TARGETS
+from dppca.common.kernel.schema.document import MAX_SQUARE_WEIGHT, MAX_TARGETS
 from dppca.common.kernel.study import Study
 
 AS_WRITTEN = "as written"
@@ -47,6 +49,7 @@ class Choice:
     products_of_bins: Annotated[list[str], "numerics whose bins enter products"]
     targets: Annotated[list[str], "attributes whose products weigh more"]
     product: Annotated[PooledNoise, "noise of a product of two attributes, neither a target"]
+    square: Annotated[PooledNoise | None, "noise of a numeric's square"]
     target_product: Annotated[PooledNoise | None, "noise of a product with a target"]
     column_sum: Annotated[PooledNoise | None, "noise of a column's sum"]
     cell: Annotated[PooledNoise | None, "noise of the number of rows in a cell of a histogram"]
@@ -72,7 +75,10 @@ def compare_choices(
     target_names = list(dict.fromkeys([*written.targets, *targets]))
     before = product_noise(written, requested, owner_rows)
     choices: dict[str, Choice] = {}
-    for words, table in ((AS_WRITTEN, written), *_variants(written, target_names)):
+    for words, table in (
+        (AS_WRITTEN, written),
+        *_variants(written, target_names, type(requested.law)),
+    ):
         if table is not None and table.digest not in choices:
             product = product_noise(table, requested, owner_rows)
             choices[table.digest] = _choice(
@@ -90,6 +96,7 @@ def _choice(
         return PooledNoise(product / weight, product / weight / n_rows)
 
     layout = table.layout
+    of_product = sqrt(0.5) if layout.halved_products else 1.0
     gains, costs = _beside(written, table, factor)
     return Choice(
         choice=words,
@@ -99,8 +106,9 @@ def _choice(
         products_of_bins=list(table.products_of_bins),
         targets=list(table.targets),
         product=noise(1),
+        square=noise(table.square_weight) if table.has_squares else None,
         target_product=noise(table.target_weight) if table.targets else None,
-        column_sum=noise(table.sum_weight) if layout.with_sums else None,
+        column_sum=noise(table.sum_weight * of_product) if layout.with_sums else None,
         cell=noise(table.histogram_weight) if layout.histograms else None,
         table_cell=noise(table.tables_weight) if table.tables else None,
         tables=len(table.tables),
@@ -108,6 +116,27 @@ def _choice(
         gains=gains,
         costs=costs,
     )
+
+
+def free_square_weight(table: Schema, law: type[NoiseLaw]) -> int:
+    """Return the largest weight of squares that leaves a law's sensitivity what it is at 1.
+
+    1 if the schema has no squares, or is in the unit ball.
+    """
+    if not table.has_squares or table.only_tables:
+        return 1
+
+    def change(weight: int) -> float:
+        shaped = _changed(table, square_weight=weight)
+        shape = sensitivity_shape(table if shaped is None else shaped)
+        return law.change(sensitivity(shape, resolution_bits=table.resolution_bits))
+
+    free, plain = 1, change(1)
+    above = MAX_SQUARE_WEIGHT + 1
+    while above - free > 1:
+        middle = (free + above) // 2
+        free, above = (free, middle) if change(middle) > plain else (middle, above)
+    return free
 
 
 def _check_targets(table: Schema, names: Sequence[str]) -> None:
@@ -122,13 +151,20 @@ def _check_targets(table: Schema, names: Sequence[str]) -> None:
         raise SettingError(f"--target: a schema has at most {MAX_TARGETS} targets")
 
 
-def _variants(written: Schema, target_names: Sequence[str]) -> Iterator[tuple[str, Schema | None]]:
+def _variants(
+    written: Schema, target_names: Sequence[str], law: type[NoiseLaw]
+) -> Iterator[tuple[str, Schema | None]]:
     """Yield alternatives one at a time, then together all that help synthetic rows."""
     together: dict[str, Any] = {}
     if written.layout.with_sums:
         for weight in (0.5, 1.0):
             yield f"sum_weight: {weight:g}", _changed(written, sum_weight=weight)
         together["sum_weight"] = 0.5
+    if written.row_norm is not None and law.halves_products and not written.layout.halved_products:
+        norm = {**written.row_norm.model_dump(), "halved_products": True}
+        yield "row_norm: halved_products: true", _changed(written, row_norm=norm)
+    if (free := free_square_weight(written, law)) != written.square_weight:
+        yield f"square_weight: {free}", _changed(written, square_weight=free)
     if _numerics(written):
         together["histogram"] = True
         binned, cut = written.products_of_bins, _with_bins(written)
@@ -185,12 +221,20 @@ def _changed(table: Schema, **changes: Any) -> Schema | None:
             attribute["histogram"] = True
             if "missing" in attribute:
                 attribute["missing"] = "indicator"
+    drop_square_weight(document)
     try:
         return schema_from_document(document)
     except SettingError:
         if not table.tables:
             raise
         return None
+
+
+def drop_square_weight(document: dict[str, Any]) -> None:
+    """Take the weight of squares out of a schema's document in which none is left."""
+    labels = ("binary", "categorical")
+    if all(each["type"] in labels or "products" in each for each in document["attributes"]):
+        document.pop("square_weight", None)
 
 
 def _numerics(table: Schema) -> list[Numeric]:
@@ -224,10 +268,11 @@ def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[in
         epsilon=requested.epsilon,
         delta=requested.delta,
         max_rows_per_person=requested.max_rows_per_person,
+        halved_products=table.layout.halved_products,
     )
     share = entry_noise(
         table.layout,
-        deviation=calibration.law.deviation,
+        deviation=calibration.law.of_products.deviation,
         owner_rows=owner_rows,
         mechanisms=requested.mechanisms(len(owner_rows)),
     )
@@ -241,8 +286,11 @@ def _beside(
     for name in dict.fromkeys([*written.targets, *table.targets]):
         weights = [each.target_weight if name in each.targets else 1 for each in (written, table)]
         factors[f"products with {name}"] = factor * weights[0] / weights[1]
+    if table.square_weight != written.square_weight and table.has_squares:
+        factors["squares"] = factor * written.square_weight / table.square_weight
     if table.layout.with_sums:
-        factors["column sums"] = factor * written.sum_weight / table.sum_weight
+        of_product = sqrt(2) ** (table.layout.halved_products - written.layout.halved_products)
+        factors["column sums"] = factor * of_product * written.sum_weight / table.sum_weight
     if table.layout.histograms and written.layout.histograms:
         factors["cells"] = factor
     if table.tables and written.tables:

@@ -36,6 +36,7 @@ from dppca.common.kernel.privacy.accounting import require_delta, require_epsilo
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import ComponentRule, Study, make_privacy
 from dppca.curator.planning.assumptions import Assumption
 
@@ -106,8 +107,9 @@ class Forecaster:
         self._requested = requested
         self._advance = advance
         self._mechanisms = len(self._rows) / (study.n_honest_owners or 1)
+        self._table = with_privacy(study, law, requested.epsilon, delta).table
         self._simulation = ForecastSimulation(
-            study.table.layout,
+            self._table.layout,
             np.array(assumption.eigenvalues),
             law=law,
             owner_rows=self._rows,
@@ -135,15 +137,19 @@ class Forecaster:
         scale = calibration.law.width
         forecast = self._forecast(scale, self._study.require_components())
         noise = entry_noise(
-            self._study.table.layout,
-            deviation=scale * self._law.unit_deviation,
+            self._table.layout,
+            deviation=calibration.law.of_products.width * self._law.unit_deviation,
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
-        tables = forecast_tables(self._study.table, noise, sum(self._rows))
+        tables = forecast_tables(self._table, noise, sum(self._rows))
         return PlanForecast(
             *(self._law.name, epsilon, self._delta, noise, forecast, tables),
-            forecast_widths(expected_moments(self._study, calibration, self._rows)),
+            forecast_widths(
+                expected_moments(
+                    self._study.model_copy(update={"table": self._table}), calibration, self._rows
+                )
+            ),
             *(_judge(forecast), requested),
         )
 
@@ -204,7 +210,13 @@ def with_privacy(study: Study, law: type[NoiseLaw], epsilon: Decimal, delta: Dec
         trust=study.privacy.trust,
         colluders=study.privacy.colluders,
     )
-    return study.model_copy(update={"privacy": privacy})
+    ball, table = study.table.row_norm, study.table
+    if ball is not None and not privacy.halves_products:  # under this law products are as others
+        whole = ball.model_copy(update={"halved_products": False})
+        table = Schema.from_document(
+            table.model_dump(mode="json") | {"row_norm": whole.model_dump()}
+        )
+    return study.model_copy(update={"privacy": privacy, "table": table})
 
 
 def _judge(forecast: UtilityForecast) -> Feasibility:

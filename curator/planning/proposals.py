@@ -31,12 +31,13 @@ from typing import Annotated, Any
 
 from dppca.common.analysis.rows.refinement import PlannedRounds
 from dppca.common.analysis.study_file import schema_from_document
+from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Date, Numeric, Ordinal, Schema
-from dppca.curator.planning.choices import product_noise
+from dppca.curator.planning.choices import drop_square_weight, free_square_weight, product_noise
 
 SIZES = (14, 20, 28, 40)
 BENDS = 16
@@ -123,6 +124,7 @@ def with_bins(table: Schema, counts: Mapping[str, int]) -> Schema:
         attribute["products"] = "bins"
         if "missing" in attribute:
             attribute["missing"] = "level"
+    drop_square_weight(document)
     return schema_from_document(document)
 
 
@@ -138,11 +140,7 @@ def propose_for_draft(
 
     ``mechanism`` is as in `choose_law`.
     """
-    filled = [
-        {**_BLANKS[each["type"]], **{key: said for key, said in each.items() if said is not None}}
-        for each in schema["attributes"]
-    ]
-    table = schema_from_document({**schema, "attributes": filled})
+    table = _filled(schema)
     requested = calibrate_noise(
         choose_law(mechanism, delta),
         sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
@@ -151,6 +149,29 @@ def propose_for_draft(
         max_rows_per_person=int(schema["max_rows_per_person"]),
     )
     return propose_numbers(table, requested, owner_rows=owner_rows)
+
+
+def weigh_squares(
+    schema: Mapping[str, Any], *, delta: Decimal | None, mechanism: str | None = None
+) -> int:
+    """Return the largest free weight of squares for the schema of a draft; 1 if there is none.
+
+    Blanks and ``mechanism`` are as in `propose_for_draft`. A draft that is no schema yet, whatever
+    its blanks, has the weight 1: `study check` says what is wrong with it.
+    """
+    try:
+        table = _filled({**schema, "max_rows_per_person": 1})
+    except SettingError:
+        return 1
+    return free_square_weight(table, choose_law(mechanism, delta))
+
+
+def _filled(schema: Mapping[str, Any]) -> Schema:
+    filled = [
+        {**_BLANKS[each["type"]], **{key: said for key, said in each.items() if said is not None}}
+        for each in schema["attributes"]
+    ]
+    return schema_from_document({**schema, "attributes": filled})
 
 
 def advise_course(

@@ -18,7 +18,7 @@ from dppca.owner.records.table import CellBatch
 
 _BOX: Final = """{
     "resolution_bits": 10, "sum_weight": 0.75, "histogram_weight": 0.5,
-    "targets": ["b"], "target_weight": 3, "tables_weight": 1.5,
+    "targets": ["b"], "target_weight": 3, "square_weight": 2, "tables_weight": 1.5,
     "missing_values": {"2.5": "lost", "-998": "", "x": ""},
     "tables": [
         {"table": ["z", "d", "u"], "cells": {"z": 2, "d": 2}},
@@ -53,7 +53,12 @@ _BALL: Final = """{
     ]
 }"""
 _WHOLE: Final = tuple(map(Schema.model_validate_json, (_BOX, _BALL % "true", _BALL % "false")))
-_ALONE: Final = {**_WHOLE[0].model_dump(mode="json"), "only_tables": True, "targets": []}
+_ALONE: Final = {
+    **_WHOLE[0].model_dump(mode="json"),
+    "only_tables": True,
+    "targets": [],
+    "square_weight": 1,
+}
 CANARY: Final = (*_WHOLE, Schema.from_document(_ALONE))
 """Schemas of the rows: in a box, in the unit ball with and without sums, and tables alone."""
 

@@ -25,7 +25,8 @@ _PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)
 class Change:
     """Changes of a vector that one row can make, in steps of the sums.
 
-    ``l1`` is the largest in L1, ``l2_squared`` the largest squared one in L2.
+    ``l1`` is the largest in L1, ``l2_squared`` the largest squared one in L2, in which products of
+    halved variance count twice.
     """
 
     l1: int
@@ -41,15 +42,17 @@ def grid_rows(schema: Schema, *, copies: int = 1) -> list[Row]:
 def find_change(study: Study, *, copies: int = 1) -> Change:
     """Compare all pairs of rows of the grid."""
     vectors = row_vectors(study.table, grid_rows(study.table, copies=copies))
+    counted = np.ones(vectors.shape[1], np.int64)
+    counted[study.table.layout.halved_places] = 2  # half of the variance costs twice as much
     l1, best, pair = 0, -1.0, (0, 0)
     for number, vector in enumerate(vectors):
         moved = np.abs(vectors - vector)
         l1 = max(l1, int(moved.sum(axis=1).max()))
-        squares = (moved.astype(np.float64) ** 2).sum(axis=1)
+        squares = moved.astype(np.float64) ** 2 @ counted
         if squares.max() > best:
             best, pair = float(squares.max()), (number, int(squares.argmax()))
     difference = (vectors[pair[0]] - vectors[pair[1]]).astype(object)
-    return Change(l1, int((difference**2).sum()))
+    return Change(l1, int((counted * difference**2).sum()))
 
 
 def row_vectors(schema: Schema, rows: list[Row]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ rows of a person that the study says, under the law that the noise was found to 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import combinations, product
 from math import ceil, log, sqrt
@@ -106,8 +106,9 @@ class Power:
 class DrawnKind:
     """What was drawn of a kind, and what the ledger says of it.
 
-    ``noise`` has shape (n, D), the law ``law``, and named ``blocks`` of entries; of masked
-    contributions it is the sum of ``shares``, (n, owners, D). ``needed`` and ``taken`` are random
+    ``noise`` has shape (n, D), the law ``law``, at the places ``halved`` that of its products, and
+    named ``blocks`` of entries; of masked contributions it is the sum of ``shares``, (n, owners,
+    D). ``needed`` and ``taken`` are random
     bits. Each of ``charges`` is a charge of the ledger with the cost that it has to cover.
     """
 
@@ -118,6 +119,28 @@ class DrawnKind:
     taken: float
     charges: Sequence[tuple[ReleaseRequest, PrivacyCost]] = ()
     shares: Noise | None = None
+    halved: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+
+    @property
+    def laws(self) -> list[tuple[NoiseLaw, NDArray[np.intp]]]:
+        """Each law, with the places of its entries."""
+        return _laws(self.law, self.halved, self.noise.shape[1])
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """Magnitudes of the noise, each under its law, shape (n, D)."""
+        return self._under(magnitudes)
+
+    @property
+    def centred(self) -> NDArray[np.float64]:
+        """Centred noise, each under its law, shape (n, D)."""
+        return self._under(centred)
+
+    def _under(self, of: Callable[[NoiseLaw, Noise], NDArray[np.float64]]) -> NDArray[np.float64]:
+        found = np.empty(self.noise.shape)
+        for law, places in self.laws:
+            found[:, places] = of(law, self.noise[:, places])
+        return found
 
 
 class _Auditor:
@@ -157,7 +180,10 @@ class _Auditor:
             )
         ]
         noise = np.stack(rows)
-        return DrawnKind(noise, law, _blocks(layout), bits(law, noise), 8.0 * entropy.taken)
+        laws = _laws(law, layout.halved_places, layout.n_entries)
+        needed = sum(bits(each, noise[:, places]) for each, places in laws)
+        taken = 8.0 * entropy.taken
+        return DrawnKind(noise, law, _blocks(layout), needed, taken, halved=layout.halved_places)
 
     def _draw_masked(
         self, kind: Kind, study: Study, calibration: Calibration, request: ReleaseRequest
@@ -194,6 +220,7 @@ class _Auditor:
             n_rounds * honest * (8 * SEED_BYTES * len(terms.holders) + _KEY_BITS),
             8.0 * entropy.taken,
             shares=shares,
+            halved=layout.halved_places,
         )
 
     def _draw_models(self, kind: Kind) -> DrawnKind:
@@ -289,7 +316,7 @@ def judge_noise(title: str, drawn: Sequence[tuple[Kind, DrawnKind]]) -> Finding:
     pooled = defaultdict[tuple[str, str], list[NDArray[np.float64]]](list)
     for kind, each in drawn:
         faults += [f"{kind.title}: {what}" for what in find_faults(each, level / len(drawn))]
-        sizes = magnitudes(each.law, each.noise).ravel()
+        sizes = each.sizes.ravel()
         for place in kind.levels.items():
             pooled[place].append(sizes)
     for (dimension, name), parts in pooled.items():
@@ -326,25 +353,27 @@ def find_faults(drawn: DrawnKind, level: float) -> list[str]:
 
     An honest kind has faults with probability at most ``_PARTS - 1`` times ``level``.
     """
-    noise, law = drawn.noise, drawn.law
+    noise, law = drawn.noise, drawn.law.of_products  # the narrowest, whose 0 is the likeliest
     n, d = noise.shape
     faults = []
     bare = np.flatnonzero(~noise.any(axis=0))
     if len(bare) and d * likeliest(law) ** n <= level:
         faults.append(f"{len(bare)} of {d} entries have no noise")
-    sizes = magnitudes(law, noise)
+    sizes = drawn.sizes
     blocks = {"all entries": np.arange(d), **drawn.blocks}
     for name, places in blocks.items():
         part = sizes[:, places]
         share = abs(float(part.mean())) / mean_limit(part.size, level / len(blocks))
         if share > 1:
             faults.append(f"{name}: too small or too large, {share:.2f} times what is allowed")
-    if (distance := dkw(noise.ravel(), law)) > dkw_limit(noise.size, level):
-        faults.append(f"the noise has another law: distance {distance:.4f}")
+    for each, places in drawn.laws:
+        drawn_so = noise[:, places].ravel()
+        if (distance := dkw(drawn_so, each)) > dkw_limit(drawn_so.size, level / len(drawn.laws)):
+            faults.append(f"the noise has another law: distance {distance:.4f}")
     again, allowed = repeats(noise, law, level)
     if again > allowed:
         faults.append(f"{again} magnitudes came again, {allowed} may")
-    share, lag = echoes(centred(law, noise).ravel(), sizes.ravel(), level)
+    share, lag = echoes(drawn.centred.ravel(), sizes.ravel(), level)
     if share > 1:
         faults.append(f"draws that are {lag} apart are correlated")
     if drawn.shares is not None:
@@ -441,14 +470,23 @@ def _alike(shares: Noise, level: float) -> list[str]:
     return faults
 
 
+def _laws(
+    law: NoiseLaw, halved: NDArray[np.intp], n_entries: int
+) -> list[tuple[NoiseLaw, NDArray[np.intp]]]:
+    rest = np.setdiff1d(np.arange(n_entries), halved)
+    return [each for each in ((law, rest), (law.of_products, halved)) if len(each[1])]
+
+
 def _blocks(layout: Layout) -> Blocks:
     """Return the places of sums, products, histograms and tables in a packed vector."""
     n, start = layout.n_sums, layout.n_moments
     weights = layout.packed_product_weights
+    square = np.equal(*layout.product_index)
     blocks = {
         "sums": np.arange(n),
-        "products": n + np.flatnonzero(weights == 1),
-        "products with targets": n + np.flatnonzero(weights != 1),
+        "squares": n + np.flatnonzero(square),
+        "products": n + np.flatnonzero((weights == 1) & ~square),
+        "products with targets": n + np.flatnonzero((weights != 1) & ~square),
     }
     for number, (size, _) in enumerate(layout.counts):
         what = "histogram" if number < len(layout.histograms) else "table"

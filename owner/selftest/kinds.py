@@ -116,6 +116,9 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "bins": _of(age={**_AGE, "products": "bins", "bins": 3}, sex=_SEX, work=_WORK)(),
         "targets of weight 2": _box(targets=["sex0"]),
         "targets of weight 3": _box(targets=["work0", "age0"], target_weight=3),
+        "squares of weight 3": _of(
+            age={**_COUNTED, "missing": "indicator"}, height=_AGE, work=_WORK
+        )(square_weight=3),
         "tables": _of(sex=_SEX, ill=_SEX)(tables=[_PAIR]),
         "tables of weight 0.5": _box(tables=_MIXED, tables_weight=0.5),
         "tables of weight 3": _box(tables=_MIXED, tables_weight=3.0),
@@ -123,6 +126,7 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "rows in the unit ball": _ball(),
         "rows in the unit ball without sums": _ball(row_norm={"include_sums": False}),
         "rows in the unit ball, sums of weight 0.5": _ball(sum_weight=0.5),
+        "rows in the unit ball, halved products": _ball(row_norm={"halved_products": True}),
         "continued: tables alone": _box(
             only_tables=True, tables=[_TREE, {"table": ["sex0", "work0"]}], changes=_CONTINUES
         ),
@@ -134,6 +138,7 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
             histogram_weight=2.0,
             targets=["sex0"],
             target_weight=3,
+            square_weight=4,
             tables=_MIXED,
             tables_weight=2.0,
         ),
@@ -284,13 +289,16 @@ def kinds(form: ReleaseForm) -> tuple[Kind, ...]:
     core = {"law": LAWS, **_CORE[form]}
     for chosen in product(*core.values()):
         case = dict(zip(core, chosen, strict=True))
+        if "coding" in case and case["law"] not in (possible := laws_of(case["coding"])):
+            case["law"] = possible[0]  # as many cases as of other codings, to meet as many levels
         for name, levels in _ROUND[form].items():
             news = {
-                level: _news(met, case, name, level)
+                level: (*_news(met, case, name, level), -turns[level])  # then the rarest
                 for level in levels
                 if all(can_meet(each, (name, level)) for each in case.items())
             }
             case[name] = max(news, key=news.__getitem__)
+            turns[case[name]] += 1
         met |= {frozenset(pair) for pair in combinations(case.items(), 2)}
         numbers = ROWS[case["rows"]]
         k = numbers[turns[case["rows"]] % len(numbers)]
@@ -305,11 +313,19 @@ def all_kinds() -> Iterator[Kind]:
         yield from kinds(form)
 
 
+def laws_of(coding: str) -> tuple[str, ...]:
+    """Laws that a study with this coding may have."""
+    halved = coding.endswith("halved products")
+    return tuple(name for name, law in LAWS.items() if law.halves_products or not halved)
+
+
 def can_meet(first: tuple[str, str], second: tuple[str, str]) -> bool:
     """Tell whether a study may have these levels of two dimensions together."""
     pair = dict((first, second))
     coding, said, parties = (pair.get(name, "") for name in ("coding", "said", "parties"))
     continued, ball = coding.startswith("continued"), coding.startswith("rows in the unit ball")
+    if "law" in pair and coding and pair["law"] not in laws_of(coding):
+        return False
     if continued and said.startswith("components"):
         return False
     if said == "groups" and parties == "one owner":
@@ -392,12 +408,14 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "Schema.histogram_weight": "coding",
         "Schema.targets": "coding",
         "Schema.target_weight": "coding",
+        "Schema.square_weight": "coding",
         "Schema.tables": "coding",
         "Schema.tables_weight": "coding",
         "Schema.only_tables": "coding",
         "Schema.missing_values": "coding",
         "Schema.attributes": "coding",
         "RowNorm.include_sums": "coding",
+        "RowNorm.halved_products": "coding",
         "CountedTable.table": "coding",
         "CountedTable.cells": "coding",
         "CountedTable.tree": "coding",

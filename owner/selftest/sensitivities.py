@@ -25,7 +25,7 @@ from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.release.weights import plan_release, request_weights
 from dppca.owner.selftest.changes import Change, Row, find_change, grid_rows, row_vectors
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.kinds import CODINGS
+from dppca.owner.selftest.kinds import CODINGS, laws_of
 from dppca.owner.selftest.releases import make_study, no_result, privacy_of
 
 _AGE: dict[str, object] = {"name": "a", "type": "numeric", "lower": 0, "upper": 1}
@@ -46,8 +46,9 @@ def _contributions() -> Finding:
     """Compare the largest change in each coding, times a person's rows, with the charge."""
     faults, most = list[str](), 0.0
     for name, coding in CODINGS.items():
-        found = find_change(_study(coding, "laplace", 1))
-        for law, k in product(LAWS, _ROWS):
+        laws = laws_of(name)
+        found = find_change(_study(coding, laws[0], 1))
+        for law, k in product(laws, _ROWS):
             noise = calibrate(_study(coding, law, k))
             spent = _share(noise, found, k)
             most = max(most, spent)
@@ -64,7 +65,7 @@ def _readings(folder: Path) -> Finding:
     """Check that a file's sums are those of its rows, each taken as often as it is there."""
     faults = []
     for name, coding in CODINGS.items():
-        schema = _study(coding, "laplace", 1).table
+        schema = _study(coding, laws_of(name)[0], 1).table
         rows = grid_rows(schema)
         times = np.arange(1, len(rows) + 1)
         path = folder / "rows-of-a-grid.csv"

@@ -116,9 +116,11 @@ class Releases:
         """Yield exact and noised sums of samples; columns ``apart`` are of other rows each."""
         rng, entropy = np.random.default_rng(self.seed), SeededEntropy(self.seed)
         size = self.study.table.layout.n_entries
+        places = self.study.table.layout.halved_places
+        halved = (np.arange(count)[:, None] * size + places).ravel()
         noise = np.zeros(count * size, dtype=np.int64)
         for _ in self.study.owners:
-            noise = add_noise(noise, self.calibration, entropy=entropy)
+            noise = add_noise(noise, self.calibration, entropy=entropy, halved=halved)
         for own in noise.reshape(count, size):
             sample = self.population[rng.integers(0, len(self.population), self.rows)]
             for columns in apart:

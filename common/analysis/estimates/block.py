@@ -74,6 +74,7 @@ class Block:
         inside = (between / self._omega + crossed)[:, *self._upper]
         weights, sizes = self._elsewhere
         elsewhere = (by_mean[:, :, None] * weights).reshape(len(by_mean), -1)
+        squares = squares / self._noise.layout.square_weight
         own = np.concatenate([by_mean * self._noise.sum_weight, inside, squares], axis=1)
         contributions = self._entry.deviation * np.concatenate([own, elsewhere], axis=1)
         copies = np.r_[np.ones(own.shape[1]), np.tile(sizes, len(weights))]
@@ -94,7 +95,8 @@ class Block:
         xx, yy = (np.add.reduceat(each**2, firsts, axis=1) for each in (x, y))
         xy = np.add.reduceat(x[:, None] * y, firsts, axis=2)
         target = np.isin(attributes, self._noise.layout.targets)
-        light = 1 / float(self._noise.layout.target_weight) ** 2 if target.any() else 1.0
+        layout = self._noise.layout
+        light = 1 / float(layout.target_weight) ** 2 if target.any() else 1.0
 
         def pairs(f: Array, g: Array, h: Array) -> Array:
             """Sum over pairs of attributes of ``f_a g_b + f_b g_a + 2 h_a h_b``."""
@@ -102,6 +104,8 @@ class Block:
             return np.asarray(crossed + h.sum(2) ** 2 - (h**2).sum(2))
 
         between = light * pairs(xx, yy, xy)
+        if layout.halved_products:  # of all pairs; there are no targets
+            between /= 2
         if light < 1:
             between += (1 - light) * pairs(xx[:, ~target], yy[:, ~target], xy[:, :, ~target])
         means = [np.add.reduceat(each * self._q, firsts, axis=1) for each in (left, right)]
@@ -112,7 +116,7 @@ class Block:
         by_mean = u[:, None] * (right[:, :1] + rest[1]) + v * (left[:, :1] + rest[0])[:, None]
         by_mean += (u * self._of_mean[1:])[:, None] * v
         by_mean = by_mean @ self._centre[1:, 1:]
-        squares = (u * self._numeric[1:]) ** 2 @ v.T**2
+        squares = (u * self._numeric[1:]) ** 2 @ v.T**2 / layout.square_weight**2
         total = between + by_mean**2 @ self._mean_variance[1:] + squares
         return np.asarray(self._entry.deviation**2 * total)
 

@@ -2,7 +2,8 @@
 
 G, shape (p + 1, p + 1), is the matrix of mean products of (1, coded row); columns count from 1. An
 entry that was sent has independent noise of variance s^2 over its squared weight: w for a sum,
-omega for a product with a target, 1 otherwise. A binary's square and products inside of one
+omega for a product with a target, a for a numeric's square, the root of 2 for a product of halved
+variance, 1 otherwise. A binary's square and products inside of one
 attribute are public; an indicator's square is its sum, that of a column of missing numbers half of
 it. The K labels of a categorical, and the
 cells of a numeric with ``products: bins``, add up to one in every row, so their sums add up to 1
@@ -152,7 +153,8 @@ class MomentNoise:
     def weights(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
         """Weights omega of products of attributes, shape (len(one), len(other))."""
         target = np.isin(one, self.layout.targets)[:, None] | np.isin(other, self.layout.targets)
-        return np.where(target, float(self.layout.target_weight), 1.0)
+        plain = np.sqrt(2) if self.layout.halved_products else 1.0
+        return np.where(target, float(self.layout.target_weight), plain)
 
     @cached_property
     def _pull(self) -> Array:

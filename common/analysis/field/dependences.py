@@ -59,6 +59,7 @@ def find_lost_dependences(
     weight = layout.scaled_weight / 2**layout.resolution_bits
     # var(M_ij - mu_i mu_j), to first order in the noises of M_ij, mu_i and mu_j
     of_means = np.add.outer(mean**2, mean**2) / weight**2
+    # Blocks with labels alone are compared, of which no product has halved variance.
     variance = entry_noise**2 * (1 / layout.product_weights**2 + of_means)
     difference = second - np.outer(mean, mean) - covariance
     residual = np.zeros_like(covariance)

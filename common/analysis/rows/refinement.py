@@ -216,7 +216,7 @@ def refine(
     schema, privacy = kept.pop("schema"), kept.pop("privacy")
     for name in ("identities", "openers", "open_by", "deadline"):
         kept.pop(name, None)
-    for name in ("targets", "target_weight", "tables", "tables_weight"):
+    for name in ("targets", "target_weight", "square_weight", "tables", "tables_weight"):
         schema.pop(name, None)
     for name in ("scale", "nominal_epsilon"):
         privacy.pop(name, None)

@@ -72,11 +72,11 @@ class NoiseDraw:
 class NoiseSource:
     """Draws for one study; each advances the generator's state.
 
-    ``law`` and ``width`` are those of each owner's noise on each entry of its packed vector; the
-    width is in units of ``4**-g``, any size, fractions included. ``owner_rows`` are all at least 1.
-    With ``own_means`` the owners' means are drawn one by one, for a covariance within owners;
-    ``mechanisms`` is the number of such noises in the pool, any number above 0, None for one per
-    owner.
+    ``law`` and ``width`` are those of each owner's noise on each entry of its packed vector, but
+    for halved products; the width is in units of ``4**-g``, any size, fractions included.
+    ``owner_rows`` are all at least 1. With ``own_means`` the owners' means are drawn one by one,
+    for a covariance within owners; ``mechanisms`` is the number of such noises in the pool, any
+    number above 0, None for one per owner.
     """
 
     def __init__(
@@ -112,6 +112,7 @@ class NoiseSource:
             each = self._width * self._law.standard((m, layout.n_columns), self._rng)
             packed[: layout.n_sums] = each.sum(axis=0)
             squares = self._squares_of_means(each)
+        packed[layout.halved_places] *= np.sqrt(0.5)
         return np.rint(packed, out=packed), squares
 
     def draw(self) -> NoiseDraw:

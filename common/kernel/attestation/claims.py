@@ -45,7 +45,7 @@ class ProvedMechanism:
     parameters: Annotated[
         dict[str, Whole],
         "the law's integers: `scale` of Laplace noise, in integer units; `variance` of Gaussian "
-        "noise, in squared integer units",
+        "noise, in squared integer units, and `product_variance` of products with half of it",
     ]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     formula: Annotated[Shape, "what the sensitivity is computed from"]

@@ -80,7 +80,7 @@ def pack(
     for each released histogram and each table, the rows in each cell.
     """
     parts = [sums * layout.scaled_weight] if layout.with_sums else []
-    parts.append(products * layout.packed_product_weights if layout.targets else products)
+    parts.append(products * layout.packed_product_weights if layout.weighs_products else products)
     weighted = (each * unit for each, (_, unit) in zip(counts, layout.counts, strict=True))
     return np.concatenate([*parts, *weighted])
 
@@ -179,6 +179,6 @@ def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) 
         square = out[start:stop, start:stop]
         square += np.triu(square, 1).T
         out[stop:, start:stop] = out[start:stop, stop:].T
-    if layout.targets:
+    if layout.weighs_products:
         out /= layout.product_weights
     return out

@@ -72,6 +72,8 @@ class NoiseLaw(ABC):
         Norm in which it bounds a change, ``L1`` or ``L2``.
     needs_delta
         True if its epsilon holds at a delta.
+    halves_products
+        True if products of two columns may have half of its variance.
     makes_shares
         True if several owners can make it together.
     unit_deviation
@@ -84,6 +86,7 @@ class NoiseLaw(ABC):
     source: ClassVar[str]
     norm: ClassVar[str]
     needs_delta: ClassVar[bool]
+    halves_products: ClassVar[bool] = False
     makes_shares: ClassVar[bool] = False
     unit_deviation: ClassVar[float]
     unit_excess: ClassVar[float]
@@ -131,7 +134,20 @@ class NoiseLaw(ABC):
 
     def parameters(self) -> dict[str, int]:
         """Return the law's integers, by their names in receipts."""
-        return asdict(self)
+        return {name: each for name, each in asdict(self).items() if each is not None}
+
+    @property
+    def of_products(self) -> NoiseLaw:
+        """Law of the products of two columns: this one, unless it halves them."""
+        return self
+
+    def halve_products(self, *, up: bool) -> Self:
+        """Return the law, an even variance, with half of it in products; rounded up or down.
+
+        Raise `SettingError` if the law has one width for all entries.
+        """
+        del up
+        raise SettingError(f"{self.name} noise has one width: halved_products is for gaussian")
 
     @abstractmethod
     def largest(self, n_draws: int) -> int:
@@ -335,18 +351,21 @@ class LaplaceLaw(NoiseLaw):
 class GaussianLaw(NoiseLaw):
     """Discrete Gaussian noise, equation (2): zero-concentrated differential privacy.
 
-    ``variance`` is sigma^2, in squared steps; at least 1.
+    ``variance`` is sigma^2, in squared steps; at least 1. ``product_variance`` is that of products
+    of two columns, if it is half of the others' (`mechanisms`).
     """
 
     name: ClassVar[str] = "gaussian"
     source: ClassVar[str] = "discrete Gaussian (Canonne, Kamath, Steinke 2020)"
     norm: ClassVar[str] = "L2"
     needs_delta: ClassVar[bool] = True
+    halves_products: ClassVar[bool] = True
     makes_shares: ClassVar[bool] = True
     unit_deviation: ClassVar[float] = 1.0
     unit_excess: ClassVar[float] = 0.0
 
     variance: int
+    product_variance: int | None = None
 
     @classmethod
     @override
@@ -370,8 +389,21 @@ class GaussianLaw(NoiseLaw):
 
     @override
     def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
-        rho = round_up(Fraction(k**2 * sens.l2_squared, 2 * self.variance))
+        least = min(self.variance, 2 * (self.product_variance or self.variance))
+        rho = round_up(Fraction(k**2 * sens.l2_squared, 2 * least))
         return PrivacyCost(Decimal(0), rho)
+
+    @property
+    @override
+    def of_products(self) -> GaussianLaw:
+        return self if self.product_variance is None else GaussianLaw(self.product_variance)
+
+    @override
+    def halve_products(self, *, up: bool) -> GaussianLaw:
+        half = (self.variance + up) // 2
+        if half < 1:
+            raise SettingError("a variance of 1 cannot be halved: set a larger scale")
+        return GaussianLaw(2 * half, half)
 
     @staticmethod
     @override
@@ -410,7 +442,10 @@ class GaussianLaw(NoiseLaw):
 
     @override
     def sum_of_shares(self, honest: int) -> GaussianLaw:
-        return GaussianLaw(honest * self.share_variance(honest))
+        whole = honest * self.share_variance(honest)
+        if self.product_variance is None:
+            return GaussianLaw(whole)
+        return GaussianLaw(whole, honest * self.of_products.share_variance(honest))
 
     @override
     def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> PrivacyCost:

@@ -21,6 +21,17 @@ proved for one continuous variable and not used.
 Where several owners make one mechanism together, each adds a share of its noise, and the sum over h
 of them is the law's: `dppca.common.kernel.privacy.noise.shares`. A share is below a whole noise in
 probability, so (3) bounds the pooled sum as it is.
+
+Halved products. In the unit ball, (7) and (8) of `dppca.common.kernel.privacy.sensitivity` bound
+``|D|_F^2``, which counts each product of two columns twice, and the release holds it once. Gaussian
+noise of an even variance v in all other entries and v/2 in these products therefore costs, with the
+changes d_i of squares, sums and products as they are released,
+
+    rho = sum d_i^2 / (2 v_i) = (|D|_F^2 + w^2 |x - y|^2) / (2 v) <= Delta_2^2 / (2 v)
+
+for one row, and k^2 times that for k, which is (2) of `dppca.common.kernel.privacy.laws`: discrete
+Gaussians of different integer variances are independent and add their rho (Canonne, Kamath and
+Steinke, section 2), and no entry is scaled.
 """
 
 from dataclasses import dataclass
@@ -97,10 +108,15 @@ def calibrate_noise(
     epsilon: Decimal,
     delta: Decimal | None = None,
     max_rows_per_person: int,
+    halved_products: bool = False,
 ) -> Calibration:
-    """Return the least noise of a law that promises epsilon, at a delta if the law needs one."""
+    """Return the least noise of a law that promises epsilon, at a delta if the law needs one.
+
+    ``halved_products`` is for unit-ball rows and a law that can halve its variance.
+    """
     k = _check_rows(max_rows_per_person)
     found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
+    found = found.halve_products(up=True) if halved_products else found
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)
     return Calibration(found, charge, epsilon, claimed, None, sens, k)
 
@@ -113,6 +129,7 @@ def fixed_noise(
     delta: Decimal | None = None,
     max_rows_per_person: int,
     nominal_epsilon: Decimal | None,
+    halved_products: bool = False,
 ) -> Calibration:
     """Return noise of a given width, charged at its own cost.
 
@@ -130,30 +147,44 @@ def fixed_noise(
             f"a noise scale of {scale} is below one step of the sums, 4^-{sens.resolution_bits}; "
             "set a larger one"
         )
+    found = found.halve_products(up=False) if halved_products else found
     charge = found.cost(sens, k)
     epsilon = charge.epsilon_at(claimed)
     return Calibration(found, charge, epsilon, claimed, nominal_epsilon, sens, k)
 
 
 def add_noise(
-    values: NDArray[np.int64], calibration: Calibration, *, entropy: EntropySource
+    values: NDArray[np.int64],
+    calibration: Calibration,
+    *,
+    entropy: EntropySource,
+    halved: NDArray[np.intp] | None = None,
 ) -> NDArray[np.int64]:
     """Add independent noise, or this owner's share of it, to each entry, modulo 2^64.
 
     ``values`` are exact integer sums in units of 4^-g, shape (D,); they are not changed: the result
-    is a new array.
+    is a new array. ``halved`` are the places of `Layout.halved_places`, for a law with halved
+    products alone.
     """
     if values.dtype != np.int64 or values.ndim != 1:
         raise SettingError(
             f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
             f"{values.shape}; sums must never have been floating point"
         )
-    law, n_honest_owners = calibration.law, calibration.n_honest_owners
-    noise = (
-        law.draw(values.size, entropy=entropy)
-        if n_honest_owners is None
-        else law.draw_share(n_honest_owners, values.size, entropy=entropy)
-    )
+    law, honest = calibration.law, calibration.n_honest_owners
+    places = np.empty(0, np.intp) if halved is None else halved
+    if (places.size > 0) != (law.of_products is not law):
+        raise SettingError("places of halved products belong to a law that halves them")
+    whole = np.ones(values.size, np.bool_)
+    whole[places] = False
+    noise = np.empty(values.size, np.int64)
+    for each, where in ((law, whole), (law.of_products, ~whole)):
+        size = int(np.count_nonzero(where))
+        noise[where] = (
+            each.draw(size, entropy=entropy)
+            if honest is None
+            else each.draw_share(honest, size, entropy=entropy)
+        )
     # Unsigned, because there wrapping around is defined.
     return (values.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
 

@@ -43,6 +43,7 @@ from dppca.common.kernel.privacy.receipts import (
 from dppca.common.kernel.privacy.sensitivity import (
     BallShape,
     BoxShape,
+    HeavySquaresShape,
     MissingBoxShape,
     Shape,
     TablesShape,
@@ -171,12 +172,17 @@ def sensitivity_shape(schema: Schema) -> Shape:
         n_tables=len(layout.tables),
         table_weight=layout.table_weight if layout.tables else Fraction(1),
     )
-    if not layout.missing_columns:
+    if not layout.missing_columns and schema.square_weight == 1:
         return shape
     targets = sum(layout.attribute_of[each] in layout.targets for each in layout.missing_columns)
     others = len(layout.missing_columns) - targets
     counts = {each.name: getattr(shape, each.name) for each in fields(shape)}
-    return MissingBoxShape(**counts, indicator_counts=(others, targets))
+    missing = MissingBoxShape(**counts, indicator_counts=(others, targets))
+    if schema.square_weight == 1:
+        return missing
+    return HeavySquaresShape(
+        **counts, indicator_counts=(others, targets), square_weight=schema.square_weight
+    )
 
 
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:
@@ -202,7 +208,7 @@ def calibrate(study: Study) -> Calibration:
         raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     schema, privacy = study.table, study.privacy
     sens = sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
-    k = study.max_rows_per_person
+    k, halved = study.max_rows_per_person, schema.layout.halved_products
     law = LAWS[privacy.mechanism]
     if privacy.scale is None:
         noise = calibrate_noise(
@@ -211,6 +217,7 @@ def calibrate(study: Study) -> Calibration:
             epsilon=_given(privacy.epsilon),
             delta=privacy.delta,
             max_rows_per_person=k,
+            halved_products=halved,
         )
     else:
         noise = fixed_noise(
@@ -220,6 +227,7 @@ def calibrate(study: Study) -> Calibration:
             delta=privacy.delta,
             max_rows_per_person=k,
             nominal_epsilon=privacy.nominal_epsilon,
+            halved_products=halved,
         )
     if study.n_honest_owners is not None:
         noise = _shared(noise, study.n_honest_owners)
@@ -267,10 +275,12 @@ def noise_moments(
     study: Study, calibration: Calibration, moments: Moments, *, entropy: EntropySource
 ) -> NDArray[np.int64]:
     """Return the packed vector with its noise, shape (D,); `SchemaMismatchError` for another D."""
-    expected = study.table.layout.n_entries
-    if moments.packed.shape != (expected,):
-        raise SchemaMismatchError(f"moments of {moments.packed.shape[0]} entries for {expected}")
-    return add_noise(moments.packed, calibration, entropy=entropy)
+    layout = study.table.layout
+    if moments.packed.shape != (layout.n_entries,):
+        raise SchemaMismatchError(
+            f"moments of {moments.packed.shape[0]} entries for {layout.n_entries}"
+        )
+    return add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
 
 
 def receipt_for(
@@ -331,6 +341,7 @@ def _shared(noise: Calibration, honest: int) -> Calibration:
     """Return the same law, made of shares; `StudyError` if it is too narrow for them."""
     try:
         noise.law.share_variance(honest)
+        noise.law.of_products.share_variance(honest)
     except SettingError as error:
         raise StudyError(f"the owners cannot make this noise together: {error}") from error
     return replace(noise, n_honest_owners=honest)

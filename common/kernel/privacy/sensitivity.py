@@ -114,6 +114,42 @@ a table. Two binaries with w = 1/4, each with a table of its own, have L1 = 4.5,
 A release of tables alone has 2 t K and 2 t^2 K, which two rows attain that differ in the cell of
 every partition.
 
+Heavy squares. Where squares of numerics have a weight a > 1, a whole number, a square moves by
+a p, p = beta (1 - beta) <= 1/4, in L1 and by a^2 p^2 in L2; that of a missing number's change by
+a/4 and a^2/16. No corner moves a square, so only what corners lose to the inside is new.
+
+L1. Let T be the weight of all changes beside a scalar: t_0 + omega t_1 and half of the changing
+numbers' weights. A coin for a target numeric loses a p and gains T min(beta, 1 - beta), so it loses
+at most max(a - T, 0)^2 / (4 a). The rest is exact: of the others let n binaries flip, k numerics
+move by 1 - y' and l by y. With B = n + k (1 - y') + l y and C, the slope of (2) or (5) in r_0,
+
+    C B - B^2/2 + l e(y) + k e(y'),    e(y) = (a - 1/2) y (1 - y) - T y,    0 <= y, y' <= 1/2   (13)
+
+takes the place of the part of r_0. Numerics of one side share their y, because (13) is concave in
+theirs; it is so in n and all y together. Its summit has e'(y) = -D and e'(y') = D with D = C - B,
+clipped to 0 and 1/2. With T = 0 nothing is special at 1/2, and k is 0 or all. Coins lose at most
+max(a - T, 0)^2 / (4 a) each, and those that keep B within 1 of its mean, whose variance is at most
+1/4, 1/8 + max(a - 1/2 - T, 0)^2 / (4 a - 2) each: most t need no search, nor do many numerics, of
+which this is the bound.
+
+L2. A coin for each numeric loses, with p = 0 for binaries and E = w^2 and the categoricals' W^2,
+
+    X = sum over numerics of a^2 p^2 - E p - sum over pairs of scalars of W^2 ((p + p')/4 - p p')
+
+in all, which is convex in each p: it is largest where all numerics of a class have p = 0, or all
+1/4. Coins of the others that keep B within 1 of its mean lose at most 1/16 more than X less
+a quarter of their p, because the mean of a corner has -1/4 times the variance of B. So
+
+    L2^2 <= (3), (5) or (12) + max(0, min(max X, 1/16 + max (X - sum of the others' p/4))).     (14)
+
+Without target numerics and missing numbers it is also at most 1/16 above what rows attain whose
+numerics have beta = 0, 1/2 or 1, n_0 of them 1/2: (3) or (5) at r_0 + n_0/2, and X - n_0/16. For in
+gamma = 1/2 - beta, L2^2 is convex in all gamma^2 together but for -1/4 (sum gamma)^2 and a linear
+term, and there is a mixture of such rows with each mean of gamma and of gamma^2 in which only one
+gamma at a time leaves the sum's mean (vertices of the marginals' polytope), by a variance of 1/4.
+With missing numbers, each change of another adds a^2 - 1 sixteenths, one of a target as many, and
+each more of these max(a^2 - omega^2, 0).
+
 Products of bins. A numeric with ``products: bins`` has an indicator for each of its cells, and one
 of them is set, by its value alone: it counts as a categorical here, and not as a scalar. The
 results above hold for any number of indicators, even if some of them can never be set.
@@ -144,7 +180,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product, takewhile
 from math import ceil, comb, floor, isqrt
 from typing import Annotated
@@ -152,6 +188,7 @@ from typing import Annotated
 from dppca.common.kernel.errors import SettingError
 
 MAX_RESOLUTION_BITS = 14
+SEARCHED = 32  # numerics of which (13) and rows inside are searched; else bounds are taken
 ROOT_BITS = 96  # irrational bounds are rounded up to multiples of 2^-96
 
 
@@ -246,6 +283,18 @@ class MissingBoxShape(BoxShape):
 
 
 @dataclass(frozen=True, slots=True)
+class HeavySquaresShape(MissingBoxShape):
+    """Counts of a box schema in which squares of numerics have a weight above 1."""
+
+    square_weight: Annotated[int, "a, weight of the squares of numerics"] = 1
+
+    def __post_init__(self) -> None:
+        MissingBoxShape.__post_init__(self)
+        if self.square_weight < 1 or self.n_numeric == 0:
+            raise SettingError("squares need numerics, and a weight of 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
 class BallShape:
     """Counts of a schema whose rows are scaled into the unit ball."""
 
@@ -274,7 +323,7 @@ class TablesShape:
             raise SettingError(f"{self.n_tables} tables are given; give 1 or more")
 
 
-Shape = BoxShape | MissingBoxShape | BallShape | TablesShape
+Shape = BoxShape | MissingBoxShape | HeavySquaresShape | BallShape | TablesShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,24 +372,19 @@ def real_l1(shape: Shape) -> Fraction:
     if isinstance(shape, BallShape):
         return _ball_l1_with_sums(shape) if shape.with_sums else _ball_l1(shape.n_columns)
     missing = _indicator_counts(shape)
-    if shape.n_categoricals == 0 and shape.n_numeric > 0 and not any(missing):
+    if _square_weight(shape) > 1:
+        box = _all_missing_change(shape) + _largest_with_heavy_squares(shape)
+    elif shape.n_categoricals == 0 and shape.n_numeric > 0 and not any(missing):
         box = _largest_of_scalars(shape)  # c = 0: corners are too few
-    else:  # (2), (5): a pair of scalars counts 1/2, a scalar beside a changed categorical 1
-        box = _all_missing_change(shape) + _largest_corner(
-            shape,
-            pair=Fraction(1, 2),
-            beside_changed=Fraction(1),
-            weight=shape.sum_weight,
-            target=shape.target_weight,
-            apart=missing,
-            lone=shape.n_categoricals == 0 and missing == (1, 0),
-        )
+    else:
+        lone = shape.n_categoricals == 0 and missing == (1, 0)
+        box = _all_missing_change(shape) + _largest_corner(shape, 1, lone=lone)
     return box + 2 * _count_weights(shape, power=1)
 
 
 @lru_cache(maxsize=64)
 def real_l2_squared(shape: Shape) -> Fraction:
-    """Return the squared L2 sensitivity in real units: equations (3), (5) to (9), (12)."""
+    """Return the squared L2 sensitivity in real units: equations (3), (5) to (9), (12), (14)."""
     if isinstance(shape, TablesShape):
         return 2 * shape.table_weight**2 * shape.n_tables
     weight = shape.sum_weight**2
@@ -348,16 +392,13 @@ def real_l2_squared(shape: Shape) -> Fraction:
         z = -min(weight / 2, Fraction(1))  # (8); without sums (7)
         return 2 - 2 * z**2 + 2 * weight * (1 - z) if shape.with_sums else Fraction(2)
     missing = _indicator_counts(shape)
-    box = _largest_corner(
-        shape,
-        pair=Fraction(1, 4),
-        beside_changed=Fraction(1, 2),
-        weight=weight,
-        target=shape.target_weight**2,
-        parts=(1 + (missing[0] > 0), 1 + (missing[1] > 0)),
-    )
+    parts = (1 + (missing[0] > 0), 1 + (missing[1] > 0))
+    box = _largest_corner(shape, 2, parts=parts)
     alone = shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0
-    if alone and not any(missing):
+    if _square_weight(shape) > 1:
+        inside, box = _l2_inside(shape), box + _l2_of_heavy_squares(shape)
+        box = box if inside is None else min(box, inside)
+    elif alone and not any(missing):
         box += max(Fraction(0), (1 - 4 * weight) / 16)  # a single numeric column, w < 1/2
     return box + 2 * _count_weights(shape, power=2)
 
@@ -372,60 +413,204 @@ def _indicator_counts(shape: BoxShape) -> tuple[int, int]:
     return shape.indicator_counts if isinstance(shape, MissingBoxShape) else (0, 0)
 
 
+def _square_weight(shape: BoxShape) -> int:
+    return shape.square_weight if isinstance(shape, HeavySquaresShape) else 1
+
+
+def _apart(shape: BoxShape, power: int) -> tuple[int, int]:
+    return _indicator_counts(shape) if power == 1 else (0, 0)
+
+
 def _all_missing_change(shape: BoxShape) -> Fraction:
     """L1 change where every numeric with a column for missing values changes: (10)."""
     (Q0, _, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
     (m0, m1), omega = _indicator_counts(shape), shape.target_weight
     pairs = comb(m0, 2) + omega * (comb(m1, 2) + m0 * m1)
     beside = (Q0 - m0 + 2 * c0) * (m0 + omega * m1) + (Q1 - m1 + 2 * c1) * omega * (m0 + m1)
-    return (m0 + m1) * (shape.sum_weight + Fraction(1, 4)) + Fraction(pairs + beside, 2)
+    square = Fraction(_square_weight(shape), 4)
+    return (m0 + m1) * (shape.sum_weight + square) + Fraction(pairs + beside, 2)
 
 
-def _largest_corner(
-    shape: BoxShape,
-    *,
-    pair: Fraction,
-    beside_changed: Fraction,
-    weight: Fraction,
-    target: int,
-    apart: tuple[int, int] = (0, 0),
-    lone: bool = False,
-    parts: tuple[int, int] = (1, 1),
-) -> Fraction:
-    """Maximum of (2), (3) or (5) over r and t; a concave parabola in r_0 for the others fixed.
+@dataclass(frozen=True, slots=True)
+class _Corner:
+    """By r_0, (5) is ``fixed + slope r_0 - pair r_0^2``, for counts of all else that moves."""
 
-    ``apart`` counts numerics, others and targets, that are left out. ``lone`` adds (11). r_0 and
-    r_1 are taken in as many ``parts`` of one: in halves by (12).
+    t0: int
+    t1: int
+    fixed: Fraction
+    slope: Fraction
+    pair: Fraction
+
+    def value(self, r0: Fraction) -> Fraction:
+        """Value of (5)."""
+        return self.fixed + self.slope * r0 - self.pair * r0 * r0
+
+    def near_summit(self, most: int, parts: int = 1, less: Fraction = Fraction(0)) -> Iterator[int]:
+        """Yield the places beside the summit, ``less`` off, up to ``most``, in ``parts`` of one."""
+        summit = floor(parts * (self.slope / (2 * self.pair) - less))
+        yield from {min(max(summit + k, 0), most) for k in (0, 1)}
+
+
+def _corners(shape: BoxShape, power: int, parts1: int = 1) -> Iterator[_Corner]:
+    """Yield (2) or, by ``power`` 2, (3), with (5), for all t and r_1, in ``parts1`` of one.
+
+    In L1 numerics with a column for missing values are left out: they change, (10).
     """
-    (Q0, q0, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
-    Q0, q0, Q1 = Q0 - apart[0], q0 - apart[0], Q1 - apart[1]
-    parts0, parts1 = parts
-    largest = Fraction(0)
-    # By r_0, (5) is fixed + slope r_0 - pair r_0^2, largest beside its summit.
+    (Q0, _, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
+    m0, m1 = _apart(shape, power)
+    Q0, Q1 = Q0 - m0, Q1 - m1
+    weight, target = shape.sum_weight**power, shape.target_weight**power
+    pair = Fraction(1, 2**power)  # of scalars; a scalar beside a changed categorical has twice it
     for places, t1, t0 in product(range(parts1 * Q1 + 1), range(c1 + 1), range(c0 + 1)):
         r1 = Fraction(places, parts1)
         slope = pair * (Q0 + target * (Q1 - 2 * r1)) + (c0 - t0) + target * (c1 - t1) + weight
-        summit = floor(parts0 * slope / (2 * pair))
         # Pairs of categoricals of which one changes: two others, two targets, one of each.
         changed = comb(c0, 2) - comb(c0 - t0, 2)
         changed += target * (comb(c1, 2) - comb(c1 - t1, 2) + c0 * c1 - (c0 - t0) * (c1 - t1))
         # The lines of (5), each without its part in r_0.
         fixed = (
             pair * target * r1 * (Q1 - r1 + Q0)
-            + beside_changed * (t0 * (Q0 + target * Q1) + target * t1 * (Q0 + Q1))
+            + 2 * pair * (t0 * (Q0 + target * Q1) + target * t1 * (Q0 + Q1))
             + target * r1 * (c0 - t0 + c1 - t1)
             + 2 * changed
             + weight * (r1 + 2 * t0 + 2 * t1)
             - Fraction((target - 1) * (places % parts1), 16)
         )
-        for place in {min(max(summit + k, 0), parts0 * Q0) for k in (0, 1)}:
-            r0 = Fraction(place, parts0)
-            more = fixed + slope * r0 - pair * r0 * r0
-            if lone:  # here slope is C
-                shared = min(q0, Q0 - place if r0 <= slope else place)
-                more += shared * (slope - r0) ** 2 / (2 * (shared + 1))
+        yield _Corner(t0, t1, fixed, slope, pair)
+
+
+def _largest_corner(
+    shape: BoxShape, power: int, *, lone: bool = False, parts: tuple[int, int] = (1, 1)
+) -> Fraction:
+    """Maximum of `_corners` over r and t; a concave parabola in r_0 for the others fixed.
+
+    ``lone`` adds (11). r_0 and r_1 are taken in as many ``parts`` of one: in halves by (12).
+    """
+    (Q0, q0, _), (m0, _) = shape.other_counts, _apart(shape, power)
+    Q0, q0 = Q0 - m0, q0 - m0
+    largest = Fraction(0)
+    for corner in _corners(shape, power, parts[1]):
+        for place in corner.near_summit(parts[0] * Q0, parts[0]):
+            r0 = Fraction(place, parts[0])
+            more = corner.value(r0)
+            if lone:  # here the slope is C
+                shared = min(q0, Q0 - place if r0 <= corner.slope else place)
+                more += shared * (corner.slope - r0) ** 2 / (2 * (shared + 1))
             largest = max(largest, more)
     return largest
+
+
+def _largest_with_heavy_squares(shape: BoxShape) -> Fraction:
+    """Maximum of (2) or (5) with (13) in L1, where squares have a weight a > 1."""
+    a, omega, (m0, m1) = _square_weight(shape), shape.target_weight, _indicator_counts(shape)
+    (Q0, q0, _), (_, q1, _) = shape.other_counts, shape.target_counts
+    Q0, q0, q1 = Q0 - m0, q0 - m0, q1 - m1
+    sigma, found = a - Fraction(1, 2), list[tuple[Fraction, Fraction, _Corner]]()
+    for corner in _corners(shape, 1):
+        beside = corner.t0 + omega * corner.t1 + Fraction(m0 + omega * m1, 2)  # T
+        beside_target = omega * (corner.t0 + corner.t1 + Fraction(m0 + m1, 2))
+        most = q1 * _gain(Fraction(a), beside_target)
+        most += min(q0 * _gain(Fraction(a), beside), q0 * _gain(sigma, beside) + Fraction(1, 8))
+        most += max(corner.value(Fraction(place)) for place in corner.near_summit(Q0))
+        found.append((most, beside, corner))
+    largest = Fraction(0)
+    for most, beside, corner in sorted(found, key=lambda each: each[0], reverse=True):
+        if most <= largest:
+            break
+        if beside < a and q0 <= SEARCHED:
+            inside = _Inside(corner.slope, beside, sigma, binaries=Q0 - q0, numerics=q0)
+            beside_target = omega * (corner.t0 + corner.t1 + Fraction(m0 + m1, 2))
+            most = corner.fixed + inside.largest() + q1 * _gain(Fraction(a), beside_target)
+        largest = max(largest, most)
+    return largest
+
+
+def _gain(weight: Fraction, beside: Fraction) -> Fraction:
+    """Maximum of ``weight y (1 - y) - beside y`` for y from 0 to 1/2."""
+    return max(weight - beside, Fraction(0)) ** 2 / (4 * weight)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """Equation (13), with ``sigma`` for a - 1/2."""
+
+    C: Fraction
+    T: Fraction
+    sigma: Fraction
+    binaries: int
+    numerics: int
+
+    def largest(self) -> Fraction:
+        """Maximum over n, k, y and y'."""
+        sides = range(self.numerics + 1) if self.T else (0, self.numerics)
+        of_flips = [partial(self.value, k) for k in sides]
+        return max(value(_summit(value, self.binaries)) for value in of_flips)
+
+    def value(self, k: int, n: int) -> Fraction:
+        """Maximum over y and y': where D = C - B, which is where straight pieces cross 0."""
+        others = self.numerics - k
+
+        def sides(D: Fraction) -> tuple[Fraction, Fraction]:
+            low, high = ((1 - (self.T + sign * D) / self.sigma) / 2 for sign in (-1, 1))
+            zero, half = Fraction(0), Fraction(1, 2)
+            return min(max(low, zero), half), min(max(high, zero), half)
+
+        def above(D: Fraction) -> Fraction:  # rises with D
+            low, high = sides(D)
+            return D - self.C + n + k * (1 - high) + others * low
+
+        ends = sorted((self.T - self.sigma, self.T, self.sigma - self.T, -self.T))
+        heights = [above(end) for end in ends]
+        place = sum(height < 0 for height in heights)
+        if place in (0, len(ends)):  # from the outermost ends on it rises as D does
+            end = max(place - 1, 0)
+            D = ends[end] - heights[end]
+        else:
+            step = (ends[place] - ends[place - 1]) / (heights[place] - heights[place - 1])
+            D = ends[place] - heights[place] * step
+        low, high = sides(D)
+        B = self.C - D
+        return self.C * B - B * B / 2 + others * self._gained(low) + k * self._gained(high)
+
+    def _gained(self, y: Fraction) -> Fraction:
+        return self.sigma * y * (1 - y) - self.T * y
+
+
+def _l2_of_heavy_squares(shape: BoxShape) -> Fraction:
+    """What (14) and changes of missing numbers add."""
+    (_, q0, _), (_, q1, _), (m0, m1) = (
+        shape.other_counts, shape.target_counts, _indicator_counts(shape)
+    )  # fmt: skip
+    a2, omega2 = _square_weight(shape) ** 2, shape.target_weight**2
+    lost = {(n0, n1): _lost_by_coins(shape, n0, n1) for n0 in (0, q0) for n1 in (0, q1)}
+    together = max(each - n0 for (n0, _), each in lost.items())
+    changes = m0 * (a2 - 1) + (a2 - 1 + (m1 - 1) * max(a2 - omega2, 0) if m1 else 0)
+    return (max(Fraction(0), min(max(lost.values()), 1 + together)) + changes) / 16
+
+
+def _lost_by_coins(shape: BoxShape, n0: int, n1: int) -> Fraction:
+    """X of (14), in sixteenths, where n_0 others and n_1 targets have p = 1/4."""
+    (Q0, _, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
+    a2, w2, omega2 = _square_weight(shape) ** 2, shape.sum_weight**2, shape.target_weight**2
+    pairs = comb(n0, 2) + n0 * (Q0 - n0) + omega2 * (n0 * Q1 + n1 * Q0 - n0 * n1)
+    pairs += omega2 * (comb(n1, 2) + n1 * (Q1 - n1))
+    own = n0 * (a2 - 4 * (w2 + c0 + omega2 * c1)) + n1 * (a2 - 4 * (w2 + omega2 * (c0 + c1)))
+    return own - pairs
+
+
+def _l2_inside(shape: BoxShape) -> Fraction | None:
+    """Bound by rows whose numerics have beta = 0, 1/2 or 1; None where it is not searched."""
+    (Q0, q0, _), (_, q1, _) = shape.other_counts, shape.target_counts
+    size = q0 * (shape.n_categoricals + 1)
+    if q1 or any(_indicator_counts(shape)) or size > SEARCHED**2:
+        return None
+    lost = [(_lost_by_coins(shape, n0, 0) - n0) / 16 for n0 in range(q0 + 1)]
+    return Fraction(1, 16) + max(
+        corner.value(Fraction(2 * place + n0, 2)) + lost[n0]
+        for corner in _corners(shape, 2)
+        for n0 in range(q0 + 1)
+        for place in corner.near_summit(Q0 - n0, less=Fraction(n0, 2))
+    )
 
 
 def _largest_of_scalars(shape: BoxShape) -> Fraction:

@@ -52,6 +52,7 @@ from dppca.common.kernel.schema.splits import Public, code_thresholds
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16
+MAX_SQUARE_WEIGHT = 64
 FINEST_BITS = 14
 """Resolution of every schema's grid: coded rows in real units are multiples of ``2**-14``."""
 
@@ -67,11 +68,15 @@ class RowNorm(BaseModel):
     include_sums
         True releases column sums. Without them the second moment is decomposed around ``centre``,
         not around the mean.
+    halved_products
+        True gives the noise of products of two columns half of the variance, at no cost. For
+        Gaussian noise alone.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     include_sums: bool = True
+    halved_products: bool = False
 
 
 class Schema(BaseModel):
@@ -98,6 +103,9 @@ class Schema(BaseModel):
         ``sum_weight`` of at least 1/2.
     target_weight
         Weight of the products with targets.
+    square_weight
+        Weight of the squares of numerics. Variances of numerics then have as many times less noise;
+        everything else has more only from some weight on, which `dppca-curator plan` finds.
     tables
         Tables of a few attributes, and trees, in whose cells rows are counted, so that synthetic
         rows keep what products of pairs do not show. Each adds a little noise to everything else.
@@ -123,6 +131,7 @@ class Schema(BaseModel):
     histogram_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     targets: Annotated[tuple[Name, ...], Field(max_length=MAX_TARGETS)] = ()
     target_weight: Annotated[int, Field(ge=2, le=64), WHOLE] = 2
+    square_weight: Annotated[int, Field(ge=1, le=MAX_SQUARE_WEIGHT), WHOLE] = 1
     tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
     tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     only_tables: bool = False
@@ -173,6 +182,11 @@ class Schema(BaseModel):
             raise ValueError("histogram_weight times 4**resolution_bits must be an integer")
         if (Fraction(self.tables_weight) * 4**self.resolution_bits).denominator != 1:
             raise ValueError("tables_weight times 4**resolution_bits must be an integer")
+        if self.square_weight > 1 and (self.only_tables or not self.has_squares):
+            raise ValueError(
+                "square_weight needs a numeric with bounds whose square is released: not with "
+                "row_norm, only_tables, or labels and products: bins alone"
+            )
         return self
 
     @model_validator(mode="after")
@@ -210,6 +224,10 @@ class Schema(BaseModel):
             del document["histogram_weight"]
         if not self.targets:
             del document["targets"], document["target_weight"]
+        if self.square_weight == 1:
+            del document["square_weight"]
+        if self.row_norm is not None and not self.row_norm.halved_products:
+            del document["row_norm"]["halved_products"]
         if not self.tables:
             del document["tables"], document["tables_weight"]
         if not self.only_tables:
@@ -257,6 +275,8 @@ class Schema(BaseModel):
             target_weight=self.target_weight,
             tables=tuple(partition.n_cells for partition in self.partitions),
             table_unit=int(Fraction(self.tables_weight) * 4**self.resolution_bits),
+            square_weight=self.square_weight,
+            halved_products=self.row_norm is not None and self.row_norm.halved_products,
         )
 
     @cached_property
@@ -316,6 +336,11 @@ class Schema(BaseModel):
             )
             if isinstance(attribute, Numeric) and attribute.histogram and cells is not None
         )
+
+    @property
+    def has_squares(self) -> bool:
+        """Whether box coding has a column whose square is released."""
+        return self.row_norm is None and any(ColumnKind.NUMERIC in each for each in self._columns)
 
     @property
     def products_of_bins(self) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ A release of tables alone has the fourth part and no other.
 
 All entries are in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times ``h *
 4**g`` or, in a table, times ``t * 4**g``, a product of two attributes of which one is a target
-times its weight. The order is part of the wire format: change it only together with the protocol's
-version.
+times its weight, a numeric's square times that of squares. The order is part of the wire format:
+change it only together with the protocol's version.
 """
 
 from dataclasses import dataclass
@@ -67,6 +67,10 @@ class Layout:
         Number of cells of each table.
     table_unit
         ``t * 4**g`` as an integer: factor of a number of rows in a table's cell.
+    square_weight
+        Factor of a numeric's square.
+    halved_products
+        The noise of a product of two columns has half of the variance of every other entry's.
     """
 
     kinds: tuple[ColumnKind, ...]
@@ -82,6 +86,8 @@ class Layout:
     target_weight: int = 1
     tables: tuple[int, ...] = ()
     table_unit: int = 0
+    square_weight: int = 1
+    halved_products: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -166,7 +172,8 @@ class Layout:
         """Upper bound on all entries' weights, at least 1."""
         sums = Fraction(self.scaled_weight, 2**self.resolution_bits)
         counts = (self.histogram_weight, self.table_weight if self.tables else Fraction(1))
-        return max(Fraction(self.target_weight), sums, *counts, Fraction(1))
+        products = (Fraction(self.target_weight), Fraction(self.square_weight))
+        return max(*products, sums, *counts, Fraction(1))
 
     @cached_property
     def table_weight(self) -> Fraction:
@@ -179,13 +186,29 @@ class Layout:
         attribute = np.asarray(self.attribute_of)
         target = np.isin(attribute, self.targets)
         weighted = (target[:, None] | target) & (attribute[:, None] != attribute)
-        return np.where(weighted, self.target_weight, 1)
+        weights = np.where(weighted, self.target_weight, 1)
+        squares = np.asarray([kind is ColumnKind.NUMERIC for kind in self.kinds])
+        weights[squares, squares] = self.square_weight
+        return weights
+
+    @property
+    def weighs_products(self) -> bool:
+        """Whether some product or square has another factor than 1."""
+        return bool(self.targets) or self.square_weight > 1
 
     @cached_property
     def packed_product_weights(self) -> NDArray[np.int64]:
         """Factors of products in the order of the packed vector, shape (n_products,)."""
         i, j = self.product_index
         return self.product_weights[i, j]
+
+    @cached_property
+    def halved_places(self) -> NDArray[np.intp]:
+        """Places in the packed vector of entries whose noise has half of the variance."""
+        if not self.halved_products:
+            return np.empty(0, np.intp)
+        i, j = self.product_index
+        return self.n_sums + np.flatnonzero(i != j)
 
     @cached_property
     def attribute_kinds(self) -> tuple[ColumnKind, ...]:

@@ -203,10 +203,12 @@ class PPCADPMH(
             max_rows_per_person=self.max_rows_per_person,
         )
         schema = self.schema_
-        if schema.layout.counts or schema.products_of_bins or schema.targets:
+        layout = schema.layout
+        weighs = layout.weighs_products or layout.halved_products
+        if layout.counts or schema.products_of_bins or weighs:
             raise SettingError(
                 "this method releases sums and products of values alone: take histogram, products, "
-                "tables and targets out of the schema"
+                "tables, targets, square_weight and halved_products out of the schema"
             )
         codes = encode_rows(self.schema_, rows)
         warn_of_copies(self)

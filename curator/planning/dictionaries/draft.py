@@ -45,6 +45,7 @@ class Choices:
 
     ``bins`` are those that `dppca.curator.planning.proposals` proposes; every other number then has
     a histogram. ``deadline`` is when the study stops waiting; None leaves it out, with its quorum.
+    ``square_weight`` is the largest that costs nothing.
     """
 
     name: str | None = None
@@ -58,6 +59,7 @@ class Choices:
     bins: Mapping[str, int] | None = None
     mechanism: str | None = None
     deadline: datetime | None = None
+    square_weight: int = 1
 
 
 def choose_deadline(now: datetime) -> datetime:
@@ -116,6 +118,14 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
             "the most rows that one person may have at one owner",
         ),
         "  sum_weight: 0.5",
+        *(
+            []
+            if choices.square_weight == 1
+            else [
+                f"  square_weight: {choices.square_weight} # of numbers' squares, at no cost under "
+                "this mechanism; `plan` finds it again"
+            ]
+        ),
         *([] if choices.target is None else [f"  targets: [{scalar(choices.target)}]"]),
         *([f"  missing_values: {_codes(dictionary.missing)}"] if dictionary.missing else []),
         "  attributes:",

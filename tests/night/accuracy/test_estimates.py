@@ -76,6 +76,30 @@ def test_intervals_cover_a_population_and_its_rows(these_rows: bool) -> None:
     _require(_tallies(these_rows, RELEASES if not these_rows else RELEASES // 4))
 
 
+def test_intervals_cover_with_heavy_squares_and_with_halved_products() -> None:
+    cell, found = Cell("gaussian", "owner", 3, "0.5"), []
+    heavy = cell.study(PEOPLE, square_weight=4)
+    names = ("mean", "difference of means", "correlation", "regression")
+    questions = {name: QUESTIONS[name] for name in names}
+    found.append(tally(Releases(heavy, coded_people(heavy)), questions, count=300, these_rows=True))
+    ball = cell.study(
+        [
+            {"name": name, "type": "numeric", "centre": centre, "scale": scale}
+            for name, centre, scale in (("age", 45, 100), ("years", 10, 20), ("score", 50, 60))
+        ],
+        row_norm={"halved_products": True},
+    )
+    rows = encode(ball.table, people()[:3])
+    questions = {
+        "mean": lambda e: e.mean("score"),
+        "correlation": lambda e: e.correlation("age", "score"),
+        "regression": lambda e: e.ols("score", ["age", "years"]),
+    }
+    found.append(tally(Releases(ball, rows), questions, count=300, these_rows=True))
+    for cells in found:
+        _require([cells])
+
+
 def test_answers_about_a_number_that_rows_lack_are_of_the_rows_that_have_it() -> None:
     """More people of one sex lack their score."""
     asked: dict[str, Question] = {

@@ -7,7 +7,9 @@ from pathlib import Path
 from tests.support.checkout import ROOT
 
 PAGE = ROOT / "docs/explanation/read-the-kernel.md"
-MOST_LINES = 18_300
+MOST_LINES = 18_560
+"""Squares of a weight and halved products took 310 lines: a third of them is their proof, and most
+of the rest the search by which their sensitivity is exact for weights that cost something."""
 
 
 def _files() -> set[Path]:

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Numbers, some with a column of missing ones, labels and bins; weights of sums and targets."""
+    """Numbers, some with a column of missing ones, labels and bins, all weights; or the ball."""
     sizes = draw(st.lists(st.sampled_from([0, 1, 2, 3, 4, -2, -3]), min_size=2, max_size=5))
     kinds = {
         0: lambda name, _: numeric_of(name, 0, 9),
@@ -37,7 +37,14 @@ def layouts(draw: st.DrawFn) -> Layout:
     names = [each["name"] for each in attributes]
     targets = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
     weight = draw(st.sampled_from([0.5, 1, 2]))
+    if draw(st.integers(0, 7)) == 0:
+        ball = {"type": "numeric", "centre": 0, "scale": 1}
+        halved = {"halved_products": draw(st.booleans())}
+        balls = [{"name": name, **ball} for name in names]
+        return make_schema(balls, sum_weight=weight, row_norm=halved).layout
     more = {"targets": targets, "target_weight": 3} if targets else {}
+    if {0, 2} & {*sizes}:
+        more["square_weight"] = draw(st.sampled_from([1, 3]))
     return make_schema(attributes, sum_weight=weight, **more).layout
 
 
@@ -52,7 +59,10 @@ class Dense:
         deviation[1:, 1:] = np.where(apart, S / layout.product_weights, 0)
         weight = layout.scaled_weight / 2**layout.resolution_bits
         deviation[0, 1:] = deviation[1:, 0] = S / weight
-        np.fill_diagonal(deviation, [S * (kind == ColumnKind.NUMERIC) for kind in kinds])
+        if layout.halved_products:
+            deviation[1:, 1:] *= np.sqrt(0.5)
+        own = S / layout.square_weight
+        np.fill_diagonal(deviation, [own * (kind == ColumnKind.NUMERIC) for kind in kinds])
         self.i, self.j = np.nonzero(np.triu(deviation))
         self.variance = deviation[self.i, self.j] ** 2
         self.tied = np.array([kind == ColumnKind.INDICATOR for kind in kinds])

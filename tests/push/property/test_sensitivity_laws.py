@@ -21,7 +21,10 @@ from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import (
     BallShape,
     BoxShape,
+    HeavySquaresShape,
+    MissingBoxShape,
     Sensitivity,
+    _Inside,
     real_l1,
     real_l2_squared,
     sensitivity,
@@ -41,6 +44,7 @@ def box_entries(
     weight: Fraction,
     targets: frozenset[int] = frozenset(),
     target_weight: int = 1,
+    square_weight: int = 1,
 ) -> list[int]:
     """Contribution of a row whose first ``n_numeric`` attributes are numeric, in units of 4^-g."""
     unit = weight * 2**bits
@@ -52,7 +56,7 @@ def box_entries(
         for y in left
         for z in right
     ]
-    squares = [z * z for block in row[:n_numeric] for z in block]
+    squares = [square_weight * z * z for block in row[:n_numeric] for z in block]
     return sums + pairs + squares
 
 
@@ -161,6 +165,7 @@ SMALL_SCHEMAS = [
     (0, 2, (3, 4), 2),
     (1, 1, (2, 3), 2),  # two bins of a numeric in products, and three of another
 ]
+LARGEST = [(3, 0, (), 3), (4, 0, (), 2), (2, 2, (), 3), (3, 0, (3,), 2)]
 small_schemas = pytest.mark.parametrize(("numeric", "binary", "blocks", "bits"), SMALL_SCHEMAS)
 
 
@@ -181,6 +186,109 @@ def test_enumeration_of_a_small_schema_meets_the_formulas(
         assert l2_squared <= bound.l2_squared  # the one case without a matching pair of rows
     else:
         assert l2_squared == bound.l2_squared
+
+
+@pytest.mark.parametrize(("a", "weight"), [(2, "1/4"), (5, "1"), (3, "2")])
+@pytest.mark.parametrize(
+    ("numeric", "binary", "blocks", "bits"),
+    [each for each in SMALL_SCHEMAS if each[0] and each not in LARGEST],
+)
+def test_enumeration_with_heavy_squares_meets_the_formulas(
+    numeric: int, binary: int, blocks: tuple[int, ...], bits: int, weight: str, a: int
+) -> None:
+    w = Fraction(weight)
+    rows = all_rows(numeric, binary, blocks, bits)
+    entries = [
+        box_entries(row, n_numeric=numeric, bits=bits, weight=w, square_weight=a) for row in rows
+    ]
+    l1, l2_squared = furthest(np.array(entries))
+    shape = HeavySquaresShape(numeric + binary, numeric, len(blocks), sum_weight=w, square_weight=a)
+    bound = sensitivity(shape, resolution_bits=bits)
+    assert 0.94 * bound.l1 <= l1 <= bound.l1  # the best beta is between the grid's
+    assert bound.l2_squared - 16**bits // 16 <= l2_squared <= bound.l2_squared
+
+
+@pytest.mark.parametrize("weight", ["1/4", "1", "3"])
+def test_the_search_inside_has_the_values_of_light_squares(weight: str) -> None:
+    """With a = 1, (13) is (4) without a categorical, and (11) beside one changing number."""
+    w = Fraction(weight)
+    for Q in range(1, 7):
+        for q in range(1, Q + 1):
+            C, one, half = Fraction(Q, 2) + w, Fraction(1), Fraction(1, 2)
+            inside = _Inside(C, 0 * one, half, binaries=Q - q, numerics=q)
+            assert inside.largest() == real_l1(BoxShape(Q, q, 0, sum_weight=w))
+            changing = MissingBoxShape(Q, q, 0, sum_weight=w, indicator_counts=(1, 0))
+            C = Fraction(Q - 1, 2) + w  # of the others
+            inside = _Inside(C, half, half, binaries=Q - q, numerics=q - 1)
+            own = w + Fraction(1, 4) + Fraction(Q - 1, 2)
+            assert own + inside.largest() == real_l1(changing)
+
+
+@pytest.mark.parametrize("targets", [(0, 0, 2), (1, 0, 0), (2, 1, 1)])
+@pytest.mark.parametrize("indicators", [(0, 0), (1, 0), (1, 1)])
+def test_more_weight_of_squares_is_never_less_sensitivity(
+    targets: tuple[int, int, int], indicators: tuple[int, int]
+) -> None:
+    if indicators[1] > targets[1]:
+        return
+    for name in (real_l1, real_l2_squared):
+        found = [name(MissingBoxShape(5, 3, 3, **_more(targets, indicators)))]
+        for a in range(1, 12):
+            more = _more(targets, indicators)
+            found.append(name(HeavySquaresShape(5, 3, 3, **more, square_weight=a)))
+        assert found[0] == found[1]
+        assert found == sorted(found)
+
+
+def _more(targets: tuple[int, int, int], indicators: tuple[int, int]) -> dict[str, Any]:
+    return {"target_counts": targets, "target_weight": 3, "indicator_counts": indicators}
+
+
+@pytest.mark.parametrize(("a", "norm"), [(7, 1), (6, 2)])
+def test_the_free_weight_of_adult_is_free_and_one_more_is_not(a: int, norm: int) -> None:
+    """Rows of six numerics, two binaries and seven categoricals, which all change."""
+    real = (real_l1, real_l2_squared)[norm - 1]
+    free, plain, above = (HeavySquaresShape(8, 6, 7, square_weight=n) for n in (a, 1, a + 1))
+    assert real(free) == real(plain) == real(BoxShape(8, 6, 7))
+    bits, found = 6, Fraction(0)
+    half = 2 ** (bits - 1)
+    for step, flipped, inside in product((1, 2, 4, half), range(5, 9), range(7)):
+        sides = [(half, -half)] * flipped + [(half, half)] * (8 - flipped)
+        for place in range(inside):  # of the numerics, which come first
+            start, stop = sides[place]
+            sides[place] = (start, stop + step if stop < 0 else stop - step)
+        blocks = _indicators(3, bits)[:2]
+        pair = [
+            box_entries(
+                (*((each[side],) for each in sides), *[blocks[side]] * 7),
+                n_numeric=6, bits=bits, weight=Fraction(1), square_weight=a + 1,
+            )
+            for side in (0, 1)
+        ]  # fmt: skip
+        moved = sum(abs(x - y) ** norm for x, y in zip(*pair, strict=True))
+        found = max(found, Fraction(moved, 4 ** (bits * norm)))
+    assert real(plain) < found <= real(above)
+
+
+@pytest.mark.parametrize("weight", ["1/2", "1", "2"])
+@pytest.mark.parametrize("with_sums", [False, True])
+def test_halved_products_cost_what_the_ball_is_charged(with_sums: bool, weight: str) -> None:
+    """All rows near the circle, each product of two columns twice: it has half of the variance."""
+    bits, w = 6, Fraction(weight)
+    edge = 4**bits
+    rows = [
+        [x, y]
+        for x, y in product(range(-(2**bits), 2**bits + 1), repeat=2)
+        if 0.95 * edge <= x * x + y * y <= edge
+    ]
+    entries = np.array(
+        [ball_entries(row, with_sums=with_sums, bits=bits, weight=w) for row in rows]
+    )
+    entries = entries.astype(np.float64)
+    entries[:, 1] *= np.sqrt(2)  # after the first square
+    moved = max(((entries - row) ** 2).sum(axis=1).max() for row in entries)
+    bound = sensitivity(BallShape(2, with_sums=with_sums, sum_weight=w), resolution_bits=bits)
+    assert 0.99 * bound.l2_squared <= moved <= bound.l2_squared * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("weight", ["1/2", "1"])
@@ -322,12 +430,14 @@ def test_no_pair_of_rows_of_a_schema_exceeds_its_sensitivity(data: st.DataObject
                 asked = ["level"] if "products" in fields else ["level", "indicator"]
                 fields["missing"] = data.draw(st.sampled_from(asked))
     names = [*(f"x{i}" for i in range(len(numerics))), "flag"]
-    settings = {
+    settings: dict[str, Any] = {
         "sum_weight": data.draw(st.sampled_from([0.5, 1, 2])),
         "targets": data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2)),
         "target_weight": data.draw(st.integers(2, 4)),
         "tables_weight": data.draw(st.sampled_from([0.25, 1, 3])),
     }
+    if not all("products" in fields for fields in numerics):
+        settings["square_weight"] = data.draw(st.integers(1, 6))
     numerics = [{"lower": -1, "upper": 5, **fields} for fields in numerics]
     plain = _schema(numerics, settings).model_dump(mode="json")
     tables = data.draw(partitions(plain))

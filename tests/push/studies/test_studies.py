@@ -23,6 +23,7 @@ OWNERS = ["owner-1", "owner-2", "owner-3"]
 COUNTED = {
     "tables": [{"table": ["sex", "work"]}],
     "random_trees": {"count": 2, "leaves": 4, "target": "sex", "seed": 1},
+    "square_weight": 2,
 }
 
 

@@ -46,6 +46,23 @@ def test_a_draft_says_what_is_left_to_decide_and_what_to_do_next(
         invoke("check", tmp_path / "s.yaml")
 
 
+def test_a_draft_weighs_squares_as_much_as_its_law_lets_it_for_nothing(tmp_path: Path) -> None:
+    columns, draft = tmp_path / "columns.csv", tmp_path / "s.yaml"
+    labels = "".join(f"work{i},label,,,a|b|no\n" for i in range(5))
+    columns.write_text(f"name,type,lower,upper,labels\nage,integer,0,110,\nbmi,number,,,\n{labels}")
+    found = set()
+    for given in ((), ("--delta", "1e-9")):
+        draft.unlink(missing_ok=True)
+        invoke("new", "--columns", columns, "--output", draft, *given)
+        (line,) = (each for each in draft.read_text().splitlines() if "square_weight" in each)
+        found.add(int(line.split()[1]))
+    assert found == {5, 4}
+    columns.write_text("name,type,lower,upper,labels\na,label,,,a|b|c\nb,label,,,a|b|c\n")
+    draft.unlink()
+    invoke("new", "--columns", columns, "--output", draft)
+    assert "square_weight" not in draft.read_text()
+
+
 def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) -> None:
     columns.write_text(COLUMNS.replace("note,label,,,\nunit,label,,,m3\n", ""))
     said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "1", "--rows-per-person", 2)

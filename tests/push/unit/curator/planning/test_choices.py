@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices
-from tests.support.studies import make_study
+from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices, free_square_weight
+from tests.support.studies import make_schema, make_study
 
 TREES = {"count": 20, "leaves": 64, "seed": 1}
 ATTRIBUTES: list[dict[str, Any]] = [
@@ -32,6 +33,40 @@ def _compared(study: Study, *targets: str) -> dict[str, Choice]:
     return {choice.choice: choice for choice in choices}
 
 
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_the_free_weight_of_squares_is_the_largest_that_costs_nothing(law: str) -> None:
+    labels = [{**ATTRIBUTES[6], "name": f"plan{i}"} for i in range(4)]
+    for attributes, settings in (
+        ([*ATTRIBUTES, *labels], {}),
+        ([*ATTRIBUTES, *labels], {"targets": ["pay"], "target_weight": 3}),
+        ([*ATTRIBUTES, *labels], {"tables": [{"table": ["b0", "plan"]}]}),
+        (ATTRIBUTES[4:6], {}),
+    ):
+        free = free_square_weight(make_schema(attributes, **settings), LAWS[law])
+        changes = [
+            LAWS[law].change(calibrate(_study(attributes, **settings, **weight)).sensitivity)
+            for weight in ({}, {"square_weight": free}, {"square_weight": free + 1})
+        ]
+        assert changes[0] == changes[1] < changes[2]
+        assert free > 1 or len(attributes) == 2
+    gone = {**ATTRIBUTES[4], "missing": "indicator"}  # a missing number's square moves, too
+    assert free_square_weight(make_schema([gone, *labels]), LAWS[law]) == 1
+    assert free_square_weight(make_schema(ATTRIBUTES[:4]), LAWS[law]) == 1
+
+
+def test_halved_products_are_offered_to_gaussian_noise_of_rows_in_the_ball() -> None:
+    ball = [{"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in "abc"]
+    words = "row_norm: halved_products: true"
+    halved = _compared(_study(ball, row_norm={}, privacy=GAUSSIAN))[words]
+    assert halved.factor == pytest.approx(sqrt(0.5))
+    assert (halved.gains, halved.costs) == (("0.71 times the noise on products",), ())
+    assert halved.column_sum is not None
+    assert halved.column_sum.rows == pytest.approx(sqrt(2) * halved.product.rows)
+    assert words not in _compared(_study(ball, row_norm={}))
+    there = {"row_norm": {"halved_products": True}, "privacy": GAUSSIAN}
+    assert words not in _compared(_study(ball, **there))
+
+
 @pytest.mark.parametrize("privacy", [None, GAUSSIAN], ids=["laplace", "gaussian"])
 def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str] | None) -> None:
     more = {} if privacy is None else {"privacy": privacy}
@@ -47,6 +82,8 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
             [*ATTRIBUTES[:4], *shown, ATTRIBUTES[6]], targets=["plan"], sum_weight=0.5, **more
         ),
     }
+    if privacy is not None:  # the largest that costs nothing, under this law
+        written_out["square_weight: 3"] = _study(square_weight=3, **more)
     compared = _compared(_study(**more), "plan")
     assert compared.keys() == {AS_WRITTEN, *written_out}
     for words, study in written_out.items():

@@ -4,7 +4,7 @@ import pytest
 
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.selftest.changes import change_of_weights, find_change, grid_rows
-from dppca.owner.selftest.kinds import CODINGS
+from dppca.owner.selftest.kinds import CODINGS, laws_of
 from dppca.owner.selftest.releases import make_study, privacy_of
 
 ATTAINED = ("products", "binaries", "sums of weight 2", "targets of weight 2", "trees")
@@ -13,7 +13,7 @@ ATTAINED = ("products", "binaries", "sums of weight 2", "targets of weight 2", "
 @pytest.mark.parametrize("coding", sorted(CODINGS))
 @pytest.mark.parametrize("copies", [1, 2])
 def test_no_change_that_is_found_is_above_the_claim(coding: str, copies: int) -> None:
-    study = make_study("s", privacy_of("laplace"), **CODINGS[coding](copies))
+    study = make_study("s", privacy_of(laws_of(coding)[0]), **CODINGS[coding](copies))
     found, claimed = find_change(study, copies=copies), calibrate(study).sensitivity
     assert 0 < found.l1 <= claimed.l1
     assert 0 < found.l2_squared <= claimed.l2_squared

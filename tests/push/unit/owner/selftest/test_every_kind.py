@@ -101,6 +101,26 @@ def test_a_bug_of_one_kind_s_noise_is_found(law: str, bug: str) -> None:
     assert any(says in each for each in faults), faults
 
 
+HALVED = np.arange(6, D)
+
+
+def halved(share: int = 2) -> DrawnKind:
+    """Gaussian noise, of which products have a share of the variance."""
+    law, entropy = law_of("gaussian").halve_products(up=True), SeededEntropy(5)
+    noise = law.draw(N * D, entropy=entropy).reshape(N, D)
+    wide = law.draw(N * len(HALVED), entropy=entropy).reshape(N, -1)
+    noise[:, HALVED] = np.rint(wide / np.sqrt(share))
+    return DrawnKind(noise, law, BLOCKS, needed=10.0, taken=10.0, halved=HALVED)
+
+
+def test_halved_products_are_held_against_half_of_the_variance() -> None:
+    assert find_faults(halved(), EACH) == []
+    for share in (1, 4):  # not halved, and halved twice
+        assert any("products: too small or" in each for each in find_faults(halved(share), EACH))
+    as_others = replace(halved(), law=halved().law.of_products, halved=HALVED[:0])
+    assert any("sums: too small or" in each for each in find_faults(as_others, EACH))
+
+
 @pytest.mark.parametrize("law", sorted(LAWS))
 @pytest.mark.parametrize("sign", [1, -1])
 def test_one_share_for_two_owners_is_found(law: str, sign: int) -> None:
