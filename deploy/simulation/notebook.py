@@ -287,7 +287,7 @@ class Simulation:
         if self.relations is not None:
             parts.append(f"<p>{html_text(self.relations.summary)}</p>")
         said = html_text(self.synthesis.summary)
-        lacking = self.synthesis.not_converged
+        lacking = self.synthesis.not_converged or self.synthesis.missed
         parts.append(f"<p><strong>{said}</strong></p>" if lacking else f"<p>{said}</p>")
         if self.refined is not None:
             parts.append(f"<p>{html_text(describe_refinement(self.refined))}</p>")
@@ -567,5 +567,5 @@ def make_table(rows: SyntheticRows) -> pa.Table:
 
 def _summarise(owner: str, decoded: SyntheticRows) -> SimulatedSynthesis:
     assert decoded.method is not None  # noqa: S101 - decoded rows have one
-    drawn = OwnerSynthesis(decoded.n_rows, decoded.method, decoded.misfit)
+    drawn = OwnerSynthesis(decoded.n_rows, decoded.method, decoded.misfit, decoded.missed)
     return summarise_synthesis({owner: drawn})

@@ -29,6 +29,7 @@ from typing import Annotated, Any
 
 import yaml
 
+from dppca.common.analysis.field.missed import Missed
 from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.amounts import decimal_text
@@ -399,7 +400,10 @@ def read_synthesis(answers: Mapping[str, Mapping[str, CommandAnswer]]) -> Simula
     return summarise_synthesis(
         {
             name: OwnerSynthesis(
-                int(each["rows"]), DecodingMethod(each["decoded_by"]), each["misfit"]
+                int(each["rows"]),
+                DecodingMethod(each["decoded_by"]),
+                each["misfit"],
+                tuple(Missed(**one) for one in each["missed"]),
             )
             for name, each in documents.items()
         }

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.errors import SettingError
 
@@ -15,6 +16,7 @@ class OwnerSynthesis:
     n_rows: int
     method: DecodingMethod
     misfit: float | None
+    missed: tuple[Missed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,10 @@ class SimulatedSynthesis:
     not_converged: Annotated[tuple[str, ...], "owners whose field did not converge"]
     misfit: Annotated[
         float | None, "largest misfit of a field, in standard deviations; null without a field"
+    ]
+    missed: Annotated[
+        tuple[Missed, ...],
+        "what the release knows and decoded rows of some owner miss, the largest difference first",
     ]
     summary: Annotated[str, "the same in words"]
 
@@ -52,7 +58,14 @@ def summarise_synthesis(drawn: Mapping[str, OwnerSynthesis]) -> SimulatedSynthes
     lacking = tuple(
         name for name, each in drawn.items() if each.method is DecodingMethod.NOT_CONVERGED
     )
-    worst = lacking[0] if lacking else next(iter(drawn))
+    missing = [name for name, each in drawn.items() if each.missed]
+    worst = next(iter([*lacking, *missing, *drawn]))
+    largest: dict[str, Missed] = {}
+    for found in sorted(
+        (one for each in drawn.values() for one in each.missed), key=lambda one: -one.deviations
+    ):
+        largest.setdefault(found.relation, found)
+    missed = tuple(largest.values())
     misfits = [each.misfit for each in drawn.values() if each.misfit is not None]
     misfit = max(misfits, default=None)
     method = drawn[worst].method
@@ -61,16 +74,24 @@ def summarise_synthesis(drawn: Mapping[str, OwnerSynthesis]) -> SimulatedSynthes
         decoded_by=method,
         not_converged=lacking,
         misfit=misfit,
-        summary=_describe(method, lacking, misfit, n_owners=len(drawn)),
+        missed=missed,
+        summary=_describe(method, lacking, misfit, missed, n_owners=len(drawn)),
     )
 
 
 def _describe(
-    method: DecodingMethod, lacking: tuple[str, ...], misfit: float | None, *, n_owners: int
+    method: DecodingMethod,
+    lacking: tuple[str, ...],
+    misfit: float | None,
+    missed: tuple[Missed, ...],
+    *,
+    n_owners: int,
 ) -> str:
     off = "" if misfit is None else f" (misfit {misfit:.2f}; chance alone would give 1)"
     if method is DecodingMethod.FIELD:
         return f"The field of the decoded synthetic rows converged{off}."
+    if method is DecodingMethod.MISSES:
+        return f"{missed_text(missed)}."
     if method is DecodingMethod.THRESHOLDS:
         return (
             "A study like this has no field: decoded synthetic rows are the coded ones, brought to "
@@ -80,4 +101,5 @@ def _describe(
     return (
         f"The field of the decoded synthetic rows did not converge{where}{off}: decoded rows "
         f"{'there ' if where else ''}are the coded ones, brought to valid values by thresholds."
+        + (f" {missed_text(missed)}." if missed else "")
     )

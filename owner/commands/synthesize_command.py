@@ -117,6 +117,7 @@ def command(
         decoded_by=None if drawn is None or drawn.method is None else drawn.method.value,
         misfit=None if drawn is None else drawn.misfit,
         tables=None if drawn is None else drawn.tables,
+        missed=[] if drawn is None else list(drawn.missed),
         relations=judge_result(result, study),
         forms=paths,
         replicates=replicates,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.analysis.field.tilt import TiltQuality
 from dppca.common.kernel.attestation.claims import use_text
 from dppca.common.kernel.documents.messages import Form
@@ -32,6 +33,10 @@ class SynthesisDocument:
     tables: Annotated[
         TiltQuality | None,
         "how decoded rows meet the study's tables; null without tables, or if none were drawn now",
+    ]
+    missed: Annotated[
+        list[Missed],
+        "what the release knows and decoded rows miss, the largest difference first",
     ]
     relations: Annotated[
         VisibleRelations | None,
@@ -70,6 +75,8 @@ def synthesis_text(document: SynthesisDocument) -> str:
             "standard deviations of the noise. Their weighted rows are worth "
             f"{100 * document.tables.worth:.0f} % as many rows without weights"
         )
+    if document.missed:
+        lines.append(f"warning: {missed_text(document.missed)}")
     if document.relations is not None:
         lines.append(document.relations.summary)
     if document.published:

@@ -187,7 +187,7 @@ def _sandwich(
     """Return n times the sandwich covariance of coded coefficients, from rows of the field."""
     if moments.published is None:
         raise SettingError("a forecast has no rows: take the bound, or constant variance")
-    from dppca.common.analysis.rows.synthesis import DecodingMethod, synthesize
+    from dppca.common.analysis.rows.synthesis import synthesize
     from dppca.common.kernel.schema.frames import encode
 
     result, study = moments.published.result, moments.published.study
@@ -199,7 +199,7 @@ def _sandwich(
         rng=np.random.default_rng(moments.seed),
         progress=progress,
     )
-    if drawn.method is not DecodingMethod.FIELD:
+    if drawn.method is None or not drawn.method.of_field:
         raise SettingError("no field could be fitted to this release: take the bound")
     coded = np.concatenate([encode(batch, study.table) for batch in drawn.batches()])
     x = np.column_stack([np.ones(len(coded)), *(_of_rows(each, coded) for each in regressors)])

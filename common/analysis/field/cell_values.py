@@ -81,6 +81,27 @@ class CellValues:
         """Widths of the intervals on the score's scale, shape (J,)."""
         return np.diff(self.bounds)
 
+    def parts(self, n: int) -> Vector:
+        """Return the part of each cell in each of ``n`` parts of equal width, shape (n, V).
+
+        The cells' values are spread evenly; missing values, if they have a cell, are a part of
+        their own, the last: shape (n + 1, V).
+        """
+        edges = np.arange(1, n) / n - 0.5
+        found = np.zeros((n + self.cells.missing, self.cells.n_cells))
+        for cell, (first, last) in enumerate(pairwise(self.bounds)):
+            if self.starts is None:
+                at = first + (np.arange(_MOST_NUMBERS) + 0.5) / _MOST_NUMBERS * (last - first)
+            else:
+                at = _coordinates_of_numbers(self.cells, self.starts, cell)
+            place = np.searchsorted(edges, at, side="right")
+            found[:n, cell] = np.bincount(place, minlength=n) / len(at)
+        alone = range(self.cells.n_intervals, self.cells.n_intervals + len(self.cells.spikes))
+        found[np.searchsorted(edges, self.coordinates[alone], side="right"), alone] = 1
+        if self.cells.missing:
+            found[-1, -1] = 1
+        return found
+
     def spread(self, shares: Vector) -> ValueSampler:
         """Return a sampler of values, given the shares of the cells, shape (V,), all above 0."""
         from scipy.interpolate import CubicSpline
@@ -208,12 +229,18 @@ def _whole_numbers(cells: Cells) -> CellValues:
     starts = edges - first - np.searchsorted(np.array(cells.spikes), edges)
     bounds = scale.coordinates(scale.lower + starts / starts[-1] * (scale.upper - scale.lower))
     means, squares = np.empty(cells.n_intervals), np.empty(cells.n_intervals)
-    for place, (start, stop) in enumerate(pairwise(starts)):
-        n = min(stop - start, _MOST_NUMBERS)
-        index = start + ((np.arange(n) + 0.5) / n * (stop - start)).astype(np.int64)
-        coordinates = scale.coordinates(_whole_number(cells, index))
+    for place in range(cells.n_intervals):
+        coordinates = _coordinates_of_numbers(cells, starts, place)
         means[place], squares[place] = coordinates.mean(), (coordinates**2).mean()
     return _with_spikes(cells, bounds, starts, means, squares)
+
+
+def _coordinates_of_numbers(cells: Cells, starts: NDArray[np.int64], place: int) -> Vector:
+    """Coordinates of an interval's whole numbers, or of evenly spread ones if they are many."""
+    start, stop = starts[place : place + 2]
+    n = min(stop - start, _MOST_NUMBERS)
+    index = start + ((np.arange(n) + 0.5) / n * (stop - start)).astype(np.int64)
+    return cells.scale.coordinates(_whole_number(cells, index))
 
 
 def _with_spikes(

@@ -26,8 +26,9 @@ from dppca.common.analysis.field.cell_values import ValueSampler
 from dppca.common.analysis.field.discretize import MOST_COLUMNS
 from dppca.common.analysis.field.field import Chains, FittedField, draw_blocks, fit_field
 from dppca.common.analysis.field.marginals import apportion
+from dppca.common.analysis.field.missed import Missed, Tail, code, find_missed, normal_tail
 from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
-from dppca.common.analysis.field.tilt import Counted, Tilt, choose_rows, fit_tilt
+from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, choose_rows, fit_tilt
 from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, row_codes
 
 _POOL_ROWS = 24 * 4096
@@ -35,19 +36,22 @@ _POOL_VALUES = 1 << 22
 _LEAST_POOL = 8192
 _POOL_PER_ROW = 2.5
 _BLOCK_ROWS = 4096
+_SAMPLE_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFit:
     """A fitted field and its targets; rows can be drawn from it any number of times.
 
-    ``tilted`` is None if nothing was counted in tables.
+    ``tilted`` is None if nothing was counted in tables. ``missed`` is what the release knows and
+    the rows do not have.
     """
 
     schema: Schema
     targets: FieldTargets
     fitted: FittedField
     tilted: TiltedPool | None = None
+    missed: tuple[Missed, ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -61,18 +65,47 @@ class FieldFit:
         numeric is float64 in its own unit, within its bounds and whole if the schema requires it;
         other attributes are int32 codes of labels.
         """
-        if self.tilted is not None:
-            yield from self._tilted_blocks(self.tilted, n_rows, rng)
-            return
-        samplers = self._samplers()
-        for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
-            yield _values(samplers, codes, rng)
+        drawn = (
+            self._plain_blocks(n_rows, rng)
+            if self.tilted is None
+            else self._tilted_blocks(self.tilted, n_rows, rng)
+        )
+        yield from drawn
 
     def with_tables(
         self, tables: Sequence[tuple[Partition, Counted]], rng: np.random.Generator
     ) -> FieldFit:
         """Return the field, tilted to the released counts of tables."""
         return replace(self, tilted=self._draw_pool(tables, rng))
+
+    def judged(self, rng: np.random.Generator, tail: Tail) -> FieldFit:
+        """Return the field with what its rows miss of the release."""
+        columns = self._sample(rng)
+        pool = self.tilted
+        of_tables = [] if pool is None else pool.tilt.shares[len(self.targets.marginals) :]
+        tables = [] if pool is None else pool.tables
+        missed = find_missed(
+            self.schema,
+            self.targets,
+            code(self.schema, columns),
+            [(*each, shares) for each, shares in zip(tables, of_tables, strict=True)],
+            tail=tail,
+        )
+        return replace(self, missed=missed)
+
+    def _sample(self, rng: np.random.Generator) -> list[Column]:
+        """Return some rows as they are drawn."""
+        if self.tilted is not None:
+            pool = self.tilted
+            rows = choose_rows(pool.tilt.weights, _SAMPLE_ROWS, rng, order=pool.order)
+            return [column[rows] for column in pool.columns]
+        blocks = self._plain_blocks(_SAMPLE_ROWS, rng)
+        return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+
+    def _plain_blocks(self, n_rows: int, rng: np.random.Generator) -> Iterator[list[Column]]:
+        samplers = self._samplers()
+        for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
+            yield _values(samplers, codes, rng)
 
     def _samplers(self) -> list[ValueSampler | None]:
         return [
@@ -96,20 +129,39 @@ class FieldFit:
         values = [np.concatenate(each) for each in zip(*columns, strict=True)]
         all_codes = np.concatenate(codes)
         rows = row_codes(self.schema, values)
-        cells = [*all_codes.T, *(partition.find(rows) for partition, _ in tables)]
-        marginals = map(Counted.marginal, self.fitted.marginals)
-        counted = [*marginals, *(counts for _, counts in tables)]
-        return TiltedPool(all_codes, values, tables, fit_tilt(cells, counted, like=like))
+        of_tables = [partition.find(rows) for partition, _ in tables]
+        counted, means = list[Counted](), list[KnownMean]()
+        for index, guess in enumerate(self.targets.guesses):
+            marginal = self.fitted.marginals[index]
+            if guess is None:
+                counted.append(Counted.marginal(marginal))
+                continue
+            counted.append(Counted.marginal(marginal, guess.deviation))
+            at = coordinates(self.schema, index, values[index])
+            means += map(KnownMean, (at, at**2), guess.moments, guess.noise)
+        counted += [counts for _, counts in tables]
+        tilt = fit_tilt([*all_codes.T, *of_tables], counted, means, like=like)
+        return TiltedPool(all_codes, values, tables, tilt, np.lexsort(of_tables[::-1]))
 
     def _tilted_blocks(
         self, pool: TiltedPool, n_rows: int, rng: np.random.Generator
     ) -> Iterator[list[Column]]:
-        left = [apportion(q, n_rows) for q in self.fitted.marginals]
+        # A guess gives way to what the tables say of it.
+        marginals = [
+            known if guess is None else of_pool / of_pool.sum()
+            for known, of_pool, guess in zip(
+                self.fitted.marginals,
+                pool.tilt.shares[: len(self.targets.guesses)],
+                self.targets.guesses,
+                strict=True,
+            )
+        ]
+        left = [apportion(q, n_rows) for q in marginals]
         samplers = self._samplers()
         while n_rows:
             part = min(n_rows, int(len(pool.codes) / _POOL_PER_ROW))
             n_rows -= part
-            chosen = choose_rows(pool.tilt.weights, part, rng)
+            chosen = choose_rows(pool.tilt.weights, part, rng, order=pool.order)
             for rows in np.split(chosen, range(_BLOCK_ROWS, part, _BLOCK_ROWS)):
                 quota = [apportion(each / each.sum(), len(rows)) for each in left]
                 for each, taken in zip(left, quota, strict=True):
@@ -131,13 +183,23 @@ class TiltedPool:
     """Rows of a field: codes (n, attributes), values, and the weights that meet the counts.
 
     Weights hold for the rows that they were fitted on: in another pool, cells that few of the
-    first one's rows were in would weigh too much. So each pool has its own.
+    first one's rows were in would weigh too much. So each pool has its own. In ``order``, rows of
+    the same cell of the first table follow each other, and in it those of one cell of the second.
     """
 
     codes: NDArray[np.int32]
     columns: list[Column]
     tables: Sequence[tuple[Partition, Counted]]
     tilt: Tilt
+    order: NDArray[np.intp]
+
+
+def coordinates(schema: Schema, index: int, values: Column) -> NDArray[np.float64]:
+    """Return a numeric's values on its score's scale, shape (n,): 0 for missing ones."""
+    cells = schema.cells[index]
+    assert cells is not None  # noqa: S101 - the attribute is a numeric with bounds
+    at = cells.scale.coordinates(np.asarray(values, np.float64))
+    return np.nan_to_num(at, copy=False)
 
 
 def _values(
@@ -158,6 +220,7 @@ def fit_released(
     entry_noise: float,
     rng: np.random.Generator,
     tables: Sequence[tuple[Partition, Counted]] = (),
+    tail: Tail = normal_tail,
     progress: Callable[[float], None] | None = None,
 ) -> FieldFit | None:
     """Fit a field to released moments and counts. Return None if a schema has no field.
@@ -176,11 +239,18 @@ def fit_released(
         Decides the chains; the same state gives the same field.
     tables
         Released tables, of this study and of one that continues it, with their counts.
+    tail
+        Chance that an entry's noise is at least so many standard deviations from 0.
     progress
         Receives the share that is done, from 0 to 1; it never falls.
     """
     targets = released_targets(
-        schema, mean=mean, second=second, histograms=histograms, entry_noise=entry_noise
+        schema,
+        mean=mean,
+        second=second,
+        histograms=histograms,
+        entry_noise=entry_noise,
+        tables=tables,
     )
     if targets is None:
         return None
@@ -191,9 +261,11 @@ def fit_released(
         scales = coupling_scales(targets, layout.groups)
         fitted = fit_field(targets, scales, rng=rng, progress=progress)
     fit = FieldFit(schema, targets, fitted)
-    if not tables or not fit.converged:
+    if not fit.converged:
         return fit
-    return fit.with_tables(tables, rng)
+    if tables:
+        fit = fit.with_tables(tables, rng)
+    return fit.judged(rng.spawn(1)[0], tail)
 
 
 def released_targets(
@@ -203,6 +275,7 @@ def released_targets(
     second: NDArray[np.float64],
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
+    tables: Sequence[tuple[Partition, Counted]] = (),
 ) -> FieldTargets | None:
     """Return the targets of `fit_released`, given the same arguments; None without a field."""
     layout = schema.layout
@@ -213,5 +286,10 @@ def released_targets(
     ):
         return None
     return field_targets(
-        schema, mean=mean, second=second, histograms=histograms, entry_noise=entry_noise
+        schema,
+        mean=mean,
+        second=second,
+        histograms=histograms,
+        entry_noise=entry_noise,
+        tables=tables,
     )

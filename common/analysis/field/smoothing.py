@@ -21,6 +21,7 @@ References: C. Rasmussen, C. Williams, Gaussian processes for machine learning, 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,18 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class SmoothMarginal:
+    """Shares of K cells, all above 0 and of sum 1, and their standard deviations: shapes (K,)."""
+
+    shares: Vector
+    deviation: Vector
+
+
 def smooth_marginal(
     observed: Vector, noise: Vector, functionals: Matrix, *, widths: Vector
-) -> Vector:
-    """Estimate shares of K cells, shape (K,): all above 0, and their sum is 1.
+) -> SmoothMarginal:
+    """Estimate shares of K cells.
 
     Parameters
     ----------
@@ -55,16 +64,20 @@ def smooth_marginal(
     n_cells = functionals.shape[1]
     base = np.zeros(n_cells)
     base[: len(widths)] = np.log(widths / widths.sum())
-    f, laws, evidence = np.zeros(n_cells), [], []
+    f, laws, spreads, evidence = np.zeros(n_cells), [], [], []
     for prior in _priors(widths * (_RANGE / widths.sum()), n_cells):
         f, q, cost, curvature = _most_probable(
             observed / scale, functionals / scale[:, None], prior, base=base, start=f
         )
         laws.append(q)
+        moved = np.diag(q) - np.outer(q, q)  # of the shares, by f
+        spreads.append((moved @ np.linalg.inv(curvature) * moved).sum(axis=1))
         evidence.append(_log_det(prior) / 2 - _log_det(curvature) / 2 - cost / 2)
     weights = np.exp(np.array(evidence) - max(evidence))
-    mean: Vector = weights @ np.array(laws) / weights.sum()
-    return np.maximum(mean, np.finfo(float).tiny)
+    weights /= weights.sum()
+    mean: Vector = weights @ np.array(laws)
+    variance = weights @ (np.array(spreads) + np.square(laws - mean))
+    return SmoothMarginal(np.maximum(mean, np.finfo(float).tiny), np.sqrt(variance))
 
 
 def _priors(widths: Vector, n_cells: int) -> Iterator[Matrix]:

@@ -25,6 +25,11 @@ therefore known only to ``sum q_k^2 v_k`` and ``sum q_k^2 4 c_k^2 v_k``, beside 
 mu_i of equation (1) is the mean under the marginal plus the part of the released mean's residual
 that is unlikely to be noise.
 
+What tables and trees count of an attribute alone (`dppca.common.analysis.field.margins`) takes part
+in all of this: it is pooled with the means of labels, and is the shares of a numeric. A numeric
+without a histogram has a law that is partly a guess, or all of it if no table has it; so its mean
+and mean square are given on (`Guess`), with the deviations of its shares, to what meets the counts.
+
 Reference: W. Hoeffding, Massstabinvariante Korrelationstheorie, 1940.
 """
 
@@ -37,9 +42,11 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.field.cell_values import CellValues
 from dppca.common.analysis.field.label_shares import label_shares
+from dppca.common.analysis.field.margins import Margin, margins_of, spread_evenly
 from dppca.common.analysis.field.smoothing import smooth_marginal
+from dppca.common.analysis.field.tilt import Counted
 from dppca.common.kernel.moments.threads import one_blas_thread
-from dppca.common.kernel.schema import ColumnKind, Layout, Schema
+from dppca.common.kernel.schema import ColumnKind, Layout, Partition, Schema
 
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
 _LEAST_SHARE = 1e-6
@@ -49,6 +56,24 @@ _QUANTILES = 1024
 _NEARLY = 0.98
 
 Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What is known of a numeric without a histogram.
+
+    Attributes
+    ----------
+    deviation
+        Standard deviations of the shares of its cells, shape (K,).
+    moments, noise
+        Its mean and mean square in coded units, and the standard deviations of their noise, shapes
+        (2,).
+    """
+
+    deviation: Vector
+    moments: Vector
+    noise: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +108,14 @@ class FieldTargets:
         Variance of the noise on each pooled mean, shape (p,).
     numeric
         True for a column that is a number, and not whether a row has a label, shape (p,).
+    released_mean
+        Means, pooled from all that is released of them, shape (p,).
+    released, released_variance
+        Released covariances, neither clipped nor smoothed, and the variances of their noise, shapes
+        (p, p); 0 inside an attribute, but for the variances of numbers.
+    guesses
+        For each attribute that is coded as a number without a histogram, what is known of it; None
+        for others, whose marginals are known.
     """
 
     values: tuple[Vector, ...]
@@ -97,6 +130,10 @@ class FieldTargets:
     entry_variance: Vector
     mean_variance: Vector
     numeric: NDArray[np.bool_]
+    released_mean: Vector
+    released: Vector
+    released_variance: Vector
+    guesses: tuple[Guess | None, ...]
 
 
 def field_targets(
@@ -106,46 +143,61 @@ def field_targets(
     second: Vector,
     histograms: Sequence[Vector | None],
     entry_noise: float,
+    tables: Sequence[tuple[Partition, Counted]] = (),
 ) -> FieldTargets:
     """Compute a field's targets from a release. The schema has bounds: no unit-ball rows.
 
     ``mean`` and ``second`` are released, in coded units, shapes (p,) and (p, p). ``histograms`` has
     for each attribute the released share of the rows in each of its cells, or None. ``entry_noise``
-    is the standard deviation of the noise of an entry of ``second`` of weight 1.
+    is the standard deviation of the noise of an entry of ``second`` of weight 1. ``tables`` are
+    released ones with their counts.
     """
     layout, noise = schema.layout, max(entry_noise, _LEAST_NOISE)
     entry_variance = noise**2 / layout.product_weights.astype(np.float64) ** 2
-    pooled, variance_of_mean = _pooled_means(layout, mean, second, noise, entry_variance)
     numerics = tuple(None if each is None else CellValues.of(each) for each in schema.cells)
+    counted = margins_of(numerics, tables)
+    pooled, variance_of_mean = _pooled_means(layout, mean, second, noise, entry_variance, counted)
     values, marginals, means = [], [], []
-    for (start, stop), numeric, histogram in zip(layout.groups, numerics, histograms, strict=True):
+    guesses: list[Guess | None] = []
+    for (start, stop), numeric, histogram, margins in zip(
+        layout.groups, numerics, histograms, counted, strict=True
+    ):
+        guess = None
         if numeric is None:
             q = _marginal_of_labels(pooled[start:stop], np.sqrt(variance_of_mean[start:stop]))
             each = _labels(stop - start)
             means.append(q @ each)
         elif layout.kinds[start] is ColumnKind.INDICATOR:
             each = np.eye(stop - start)
+            coarse = [one for one in margins if one.functionals is not None]
             q = smooth_marginal(
-                pooled[start:stop],
-                np.sqrt(variance_of_mean[start:stop]),
-                each,
+                np.concatenate([pooled[start:stop], *(one.shares for one in coarse)]),
+                np.concatenate(
+                    [np.sqrt(variance_of_mean[start:stop]), *(one.noise for one in coarse)]
+                ),
+                np.concatenate([each, *(one.counts(stop - start) for one in coarse)]),
                 widths=numeric.widths,
-            )
+            ).shares
             means.append(q @ each)
         else:
             own = stop - 1  # after the column for missing values, if there is one
             columns = [*range(start, stop)]
-            q, real_mean = _numeric_marginal(
+            if histogram is not None:
+                of_histogram = np.full(len(histogram), noise / float(layout.histogram_weight))
+                margins = (*margins, Margin(histogram, of_histogram))
+            q, real_mean, guess = _numeric_marginal(
                 numeric,
                 np.array([*pooled[columns], second[own, own]]),
                 np.array([*variance_of_mean[columns], entry_variance[own, own]]),
-                shares=histogram,
-                noise=noise / float(layout.histogram_weight) if histogram is not None else 0.0,
+                margins,
             )
             each = _numeric_values(numeric, width=stop - start)
+            if histogram is not None:
+                guess = None
             means.append(np.array([*(q @ each[:, :-1]), real_mean]))
         values.append(each)
         marginals.append(q)
+        guesses.append(guess)
     mu = np.concatenate([q @ each for q, each in zip(marginals, values, strict=True)])
     centred = [each - q @ each for q, each in zip(marginals, values, strict=True)]
     squares, fourths = (
@@ -161,6 +213,12 @@ def field_targets(
     crossed = np.outer(real**2, variance_of_mean)
     noise_variance = entry_variance + crossed + crossed.T
     products = _without_means(layout, (second - np.outer(real, real)) * between)
+    # The fit's noise is never below its own error; what is released is known better.
+    shrunk = (entry_noise / noise) ** 2
+    numeric = np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds])
+    released, released_variance = _released(
+        layout, pooled, second, shrunk * entry_variance, shrunk * variance_of_mean, numeric
+    )
     least, most = _attainable(values, marginals, mu)
     margin, bound = np.sqrt(noise_variance), np.sqrt(np.outer(variance, variance))
     products = np.clip(
@@ -178,36 +236,47 @@ def field_targets(
         between=between,
         entry_variance=entry_variance,
         mean_variance=variance_of_mean,
-        numeric=np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds]),
+        numeric=numeric,
+        released_mean=pooled,
+        released=released,
+        released_variance=released_variance,
+        guesses=tuple(guesses),
     )
 
 
 def _numeric_marginal(
-    numeric: CellValues, moments: Vector, variance: Vector, *, shares: Vector | None, noise: float
-) -> tuple[Vector, float]:
-    """Shares of the cells, and the mean of the rows' own values.
+    numeric: CellValues, moments: Vector, variance: Vector, margins: Sequence[Margin]
+) -> tuple[Vector, float, Guess]:
+    """Shares of the cells, the mean of the rows' own values, and what is known without `margins`.
 
     ``moments`` are the released means of its columns and its mean square and ``variance`` their
-    noise's variances, shape (2,) or (3,); ``shares`` are released ones and ``noise`` is their
-    standard deviation.
+    noise's variances, shape (2,) or (3,); ``margins`` are released shares.
     """
     centres = numeric.coordinates
     columns = _numeric_values(numeric, width=len(moments) - 1)
     functionals = np.vstack([columns.T, numeric.squares])
-    if shares is None:
-        q = smooth_marginal(moments, np.sqrt(variance), functionals, widths=numeric.widths)
-        return q, float(q @ centres)
-    within = np.clip(shares, 0, 1) ** 2 * (numeric.squares - centres**2)
+    if not margins:
+        law = smooth_marginal(moments, np.sqrt(variance), functionals, widths=numeric.widths)
+        own = Guess(law.deviation, moments[-2:], np.sqrt(variance[-2:]))
+        return law.shares, float(law.shares @ centres), own
+    precision = [1 / np.mean(each.noise**2) for each in margins]
+    rough = np.average(
+        [spread_evenly(each.functionals, each.shares, numeric) for each in margins],
+        axis=0,
+        weights=precision,
+    )
+    within = rough**2 * (numeric.squares - centres**2)
     inside = np.array([*[0.0] * (len(moments) - 2), within.sum(), 4 * centres**2 @ within])
-    q = smooth_marginal(
-        np.concatenate([moments, shares]),
-        np.concatenate([np.sqrt(variance + inside), np.full(len(shares), noise)]),
-        np.concatenate([functionals, np.eye(len(shares))]),
+    law = smooth_marginal(
+        np.concatenate([moments, *(each.shares for each in margins)]),
+        np.concatenate([np.sqrt(variance + inside), *(each.noise for each in margins)]),
+        np.concatenate([functionals, *(each.counts(len(centres)) for each in margins)]),
         widths=numeric.widths,
     )
-    mean = float(q @ centres)
+    mean = float(law.shares @ centres)
     trust = inside[-2] / (inside[-2] + variance[-2])
-    return q, mean + trust * (float(moments[-2]) - mean)
+    own = Guess(law.deviation, moments[-2:], np.sqrt(variance[-2:]))
+    return law.shares, mean + trust * (float(moments[-2]) - mean), own
 
 
 def _marginal_of_labels(means: Vector, noise: Vector) -> NDArray[np.float64]:
@@ -223,9 +292,14 @@ def _marginal_of_labels(means: Vector, noise: Vector) -> NDArray[np.float64]:
 
 
 def _pooled_means(
-    layout: Layout, mean: Vector, second: Vector, noise: float, entry_variance: Vector
+    layout: Layout,
+    mean: Vector,
+    second: Vector,
+    noise: float,
+    entry_variance: Vector,
+    counted: Sequence[Sequence[Margin]],
 ) -> tuple[Vector, Vector]:
-    """Means and their variances, from the sums and from the products with each categorical."""
+    """Means and their variances, from sums, products with categoricals, and tables of labels."""
     weight = layout.scaled_weight / 2**layout.resolution_bits
     precision = np.full(len(mean), (weight / noise) ** 2)
     total = mean * precision
@@ -236,7 +310,40 @@ def _pooled_means(
         variance = entry_variance[others, start:stop].sum(axis=1)
         total[others] += second[others, start:stop].sum(axis=1) / variance
         precision[others] += 1 / variance
+    for (start, stop), margins in zip(layout.groups, counted, strict=True):
+        if layout.kinds[stop - 1] is ColumnKind.NUMERIC:
+            continue
+        for margin in margins:
+            if margin.functionals is not None:
+                continue
+            if stop - start == 1:  # half the difference of two shares
+                found, variance = margin.shares[1:] - 0.5, margin.noise[:1] ** 2 / 2
+            else:
+                found, variance = margin.shares, margin.noise**2
+            total[start:stop] += found / variance
+            precision[start:stop] += 1 / variance
     return total / precision, 1 / precision
+
+
+def _released(
+    layout: Layout,
+    mean: Vector,
+    second: Vector,
+    variance: Vector,
+    variance_of_mean: Vector,
+    numeric: NDArray[np.bool_],
+) -> tuple[Vector, Vector]:
+    """Released covariances and the variances of their noise, by equation (1), shapes (p, p)."""
+    attribute = np.asarray(layout.attribute_of)
+    between = np.not_equal.outer(attribute, attribute)
+    every = second - np.outer(mean, mean)
+    crossed = np.outer(mean**2, variance_of_mean)
+    covariance = _without_means(layout, every * between) * between
+    noise = (variance + crossed + crossed.T) * between
+    own = np.flatnonzero(numeric)
+    covariance[own, own] = every[own, own]
+    noise[own, own] = variance[own, own] + 4 * mean[own] ** 2 * variance_of_mean[own]
+    return covariance, noise
 
 
 def _attainable(

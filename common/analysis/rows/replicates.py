@@ -33,12 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from dppca.common.analysis.estimators.base.masks import require_plain
-from dppca.common.analysis.rows.synthesis import (
-    DecodingMethod,
-    SyntheticRows,
-    make_generator,
-    synthesize,
-)
+from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.analysis.spectrum.noise import NoiseSource
 from dppca.common.kernel.attestation.claims import LEAST_REPLICATES, Replicate
 from dppca.common.kernel.attestation.envelopes import signed_digest
@@ -78,7 +73,7 @@ def draw_replicate(
         replicate=which,
         progress=progress,
     )
-    if drawn.method is not DecodingMethod.FIELD:
+    if drawn.method is None or not drawn.method.of_field:
         raise SettingError(
             f"replicate {which.number} cannot be drawn from a field ({drawn.method}): use "
             "`estimate`, which needs no rows"

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.field.cell_values import draw_in_cells, keep_off_codes, leave_missing
 from dppca.common.analysis.field.discretize import discretize
+from dppca.common.analysis.field.missed import Missed
 from dppca.common.analysis.field.rows import fit_released
 from dppca.common.analysis.field.tilt import Counted, TiltQuality
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
@@ -60,9 +61,16 @@ class DecodingMethod(StrEnum):
 
     FIELD = "field"
     """Drawn from a field that was fitted to the released moments."""
+    MISSES = "a field that misses what the release knows"
+    """Drawn from a field; some relation or table is missed by more than its noise."""
     THRESHOLDS = "thresholds"
     """Coded rows brought to valid values: there is no field for such a study."""
     NOT_CONVERGED = "thresholds: the field did not converge"
+
+    @property
+    def of_field(self) -> bool:
+        """Return True if rows were drawn from a field."""
+        return self in {DecodingMethod.FIELD, DecodingMethod.MISSES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,8 @@ class SyntheticRows:
         Misfit of the field, in standard deviations (`FittedField`); None if none was fitted.
     tables
         How well the rows meet the counts of tables; None without tables or without a field.
+    missed
+        What the release knows and the rows do not have, beyond the noise: the worst first.
     """
 
     form: Form
@@ -95,6 +105,7 @@ class SyntheticRows:
     method: DecodingMethod | None
     misfit: float | None
     tables: TiltQuality | None
+    missed: tuple[Missed, ...]
     _draw: Callable[[], Iterator[list[Any]]]
     label: Label = Label.RELEASED
 
@@ -175,6 +186,7 @@ def synthesize(
         method=decoding.method,
         misfit=decoding.misfit,
         tables=decoding.tables,
+        missed=decoding.missed,
         _draw=lambda: map(arrays, decoding.blocks()),
     )
 
@@ -209,6 +221,7 @@ class _Decoding:
     misfit: float | None
     tables: TiltQuality | None
     blocks: Callable[[], Iterator[Any]]
+    missed: tuple[Missed, ...] = ()
 
 
 def _fit_decoding(
@@ -229,6 +242,8 @@ def _fit_decoding(
     ]
     study, result, noise = rounds[0].study, rounds[0].result, noises[0]
     layout, second = study.table.layout, result.second_moment(study)
+    calibration = calibrate(study)
+    n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))
     with one_blas_thread():
         fit = fit_released(
             study.table,
@@ -238,13 +253,15 @@ def _fit_decoding(
             entry_noise=noise,
             rng=rng,
             tables=tables,
+            tail=partial(calibration.law.tail_probability, n=n_noises),
             progress=progress,
         )
     misfit = None if fit is None else fit.fitted.misfit
     if fit is not None and fit.converged:
         draw, quality = fit.blocks, None if fit.tilted is None else fit.tilted.tilt.quality
         blocks = lambda: draw(n_rows, rng=deepcopy(rng))  # noqa: E731 - read any number of times
-        return _Decoding(DecodingMethod.FIELD, misfit, quality, blocks)
+        method = DecodingMethod.MISSES if fit.missed else DecodingMethod.FIELD
+        return _Decoding(method, misfit, quality, blocks, fit.missed)
     method = DecodingMethod.THRESHOLDS if fit is None else DecodingMethod.NOT_CONVERGED
     if n_rows > (most := MAX_VALUES // layout.n_columns):
         raise SettingError(

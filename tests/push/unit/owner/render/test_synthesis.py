@@ -33,6 +33,7 @@ def test_more_rows_are_advised_while_there_are_fewer_and_a_file_of_them_is_small
         decoded_by=None,
         misfit=None,
         tables=None,
+        missed=[],
         relations=None,
         forms={Form.DECODED: Path("rows.parquet")},
         replicates=[],

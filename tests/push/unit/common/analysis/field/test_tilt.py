@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dppca.common.analysis.field.tilt import Counted, choose_rows, fit_tilt
+from dppca.common.analysis.field.tilt import Counted, KnownMean, choose_rows, fit_tilt
 
 N = 40_000
 
@@ -66,9 +66,32 @@ def test_cells_without_rows_change_nothing() -> None:
     assert met[::2] == pytest.approx(np.full(4, 0.25), abs=0.01)
 
 
+def test_a_guess_gives_way_and_keeps_its_mean() -> None:
+    """A number's shares are a guess; its mean is known, and a table counts it in halves."""
+    rng = np.random.default_rng(6)
+    cell = rng.integers(0, 4, N).astype(np.int32)
+    values, half = cell / 4.0, (cell // 2).astype(np.int32)
+    guess = Counted.marginal(np.full(4, 0.25), np.full(4, 0.2))
+    table = Counted(np.array([0.3, 0.7]), 1e-4)
+    tilt = fit_tilt([cell, half], [guess, table], [KnownMean(values, 0.45, 1e-4)])
+    assert tilt.shares[1] == pytest.approx([0.3, 0.7], abs=2e-3)
+    assert tilt.weights @ values == pytest.approx(0.45, abs=2e-3)
+    known = fit_tilt([cell, half], [Counted.marginal(np.full(4, 0.25)), table])
+    assert known.quality.missed > 10
+
+
+def test_rows_of_one_cell_are_chosen_together_in_proportion() -> None:
+    rng = np.random.default_rng(7)
+    cells, weights = rng.integers(0, 30, N), rng.exponential(size=N)
+    weights /= weights.sum()
+    chosen = choose_rows(weights, 1001, rng, order=np.argsort(cells, kind="stable"))
+    counts = np.bincount(cells[chosen], minlength=30)
+    assert np.abs(counts - 1001 * np.bincount(cells, weights=weights)).max() < 1 + 1e-9
+
+
 def test_a_row_is_chosen_in_proportion_to_its_weight() -> None:
     weights = np.array([0.5, 0.0, 0.3, 0.2])
-    chosen = choose_rows(weights, 1001, np.random.default_rng(5))
+    chosen = choose_rows(weights, 1001, np.random.default_rng(5), order=np.arange(4))
     counts = np.bincount(chosen, minlength=4)
     assert counts.sum() == 1001
     assert np.abs(counts - 1001 * weights).max() < 1
