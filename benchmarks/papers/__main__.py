@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from pathlib import Path
 
 import click
@@ -38,6 +37,7 @@ from dppca.common.shell.console import emit, prints, run
     show_default="one per core",
     help="Processes.",
 )
+@click.option("--keep", is_flag=True, help="Write every line into docs/evidence, too.")
 @prints(ExperimentDocument)
 def cli(
     name: str,
@@ -48,6 +48,7 @@ def cli(
     runs: int | None,
     rows: int | None,
     jobs: int,
+    keep: bool,
     as_json: bool,
 ) -> None:
     """Run the published experiment NAME.
@@ -68,9 +69,14 @@ def cli(
     if data is None and label:
         raise SettingError("--label is a column of a file: give it with --data")
     source = None if data is None else find_source(data, label)
+    if keep and (quick or (source is not None and source.path is not None)):
+        raise SettingError("--keep is for tables of the data folder, and not for --quick")
     scope = Scope(source=source, quick=quick, runs=runs, rows=rows)
-    command = shlex.join(["python", "-m", "benchmarks.papers", *sys.argv[1:]])
-    document, text = make_report(experiment, scope, output, jobs=jobs, command=command)
+    given = {"--data": data, "--label": label, "--runs": runs, "--rows": rows}
+    asked = [part for pair in given.items() if pair[1] is not None for part in map(str, pair)]
+    asked += ["--quick"] if quick else []
+    command = shlex.join(["python", "-m", "benchmarks.papers", name, *asked])
+    document, text = make_report(experiment, scope, output, jobs=jobs, command=command, kept=keep)
     emit(document, text, as_json=as_json)
 
 

@@ -3,7 +3,8 @@
 Named tables
     ``a1a``, ``mushrooms``, ``musk`` and ``splice`` as in Sun et al.; ``splice-all`` (3,175 rows);
     ``sensorless`` (a sample: 200 rows of each of 11 classes); ``adult`` (complete rows, coded by
-    schema, 103 columns, income) and ``adult-numeric`` (its six numbers); ``nltcs``.
+    schema, 103 columns, income), ``adult-numeric`` (its six numbers) and ``adult-bits`` (52 bits of
+    the same rows, for schemas alone); ``nltcs``.
 Files
     CSV files have a line of names; the label is the column that ``--label`` names, else the last.
     They are for support vector machines: numbers stay numbers and text becomes indicators.
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.rows import (
+    BitTarget,
     Coded,
     PaperSource,
     PaperTable,
@@ -33,7 +35,7 @@ from benchmarks.papers.rows import (
     ranged,
     read_libsvm,
 )
-from benchmarks.studies import adult, data_folder, nltcs
+from benchmarks.studies import PublicData, adult, data_folder, nltcs
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.columns import cell_texts
@@ -53,13 +55,13 @@ def find_source(data: str, label: str | None) -> PaperSource:
     SettingError, DataError
         Neither a table nor a file; a label of a named table.
     """
-    if data in _TABLES:
+    if data in _TABLES or data in _CODED:
         if label:
             raise SettingError(f"--label is a column of a file, and {data} is a named table")
         return PaperSource(data)
     if not Path(data).is_file():
         raise SettingError(
-            f"--data is {data}: neither a file nor one of {', '.join(sorted(_TABLES))}"
+            f"--data is {data}: neither a file nor one of {', '.join(sorted({*_TABLES, *_CODED}))}"
         )
     return _file_source(Path(data), label)
 
@@ -86,7 +88,7 @@ def load_table(source: PaperSource) -> PaperTable:
 def encode_table(source: PaperSource) -> Coded:
     """The coded rows of a source, read once per process; `SettingError` without a schema."""
     if source.path is not None or source.name not in _CODED:
-        names = " and ".join(_CODED)
+        names = ", ".join(_CODED)
         raise SettingError(f"schemas are known of {names}, not of {source.path or source.name}")
     read, targets = _CODED[source.name]
     return coded_from(read(data_folder()), targets)
@@ -102,7 +104,47 @@ _ADULT_TARGETS = (
     ),
     PaperTarget("income", "income"),
 )
-_CODED = {"nltcs": (nltcs, _NLTCS_TARGETS), "adult": (adult, _ADULT_TARGETS)}
+
+
+def adult_bits(folder: Path) -> PublicData:
+    """Adult in binary codes, as the comparators of Gu et al. take it.
+
+    A number's 16 bins, of equal width between its smallest and largest, have 4 bits; n labels, in
+    order, have ceil(log2 n). Both are read from the rows: nothing is claimed of it.
+    """
+    data = adult(folder)
+    fields = [np.array(column) for column in zip(*data.rows, strict=True)]
+    names, bits = list[str](), list[NDArray[np.intp]]()
+    for attribute, texts in zip(data.attributes, fields, strict=True):
+        if attribute["type"] == "numeric":
+            values = texts.astype(np.float64)
+            width = np.ptp(values) / _BINS
+            codes = np.minimum((values - values.min()) // width, _BINS - 1).astype(np.intp)
+        else:
+            codes = np.unique(texts, return_inverse=True)[1]
+        for place in range(int(codes.max()).bit_length()):
+            names.append(f"{attribute['name']}.{place}")
+            bits.append(codes >> place & 1)
+    attributes = [{"name": name, "type": "binary", "values": [0, 1]} for name in names]
+    rows = np.column_stack(bits).astype(str).tolist()
+    return PublicData("adult-bits", attributes, rows, data.contribution_rate, "income.0")
+
+
+_BINS = 16
+_BIT_TARGETS = (
+    BitTarget(
+        "post-secondary",
+        "education",
+        dropped=("education_num",),
+        codes=(7, 8, 9, 10, 12, 14),
+    ),
+    PaperTarget("income", "income.0"),
+)
+_CODED = {
+    "nltcs": (nltcs, _NLTCS_TARGETS),
+    "adult": (adult, _ADULT_TARGETS),
+    "adult-bits": (adult_bits, _BIT_TARGETS),
+}
 
 
 def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False) -> PaperTable:

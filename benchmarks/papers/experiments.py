@@ -13,10 +13,12 @@ from typing import Annotated
 
 from benchmarks.experiment import Found, read_runs, run_trials
 from benchmarks.papers import gu, huang, sun, zhang
+from benchmarks.papers.evidence import keep
 from benchmarks.papers.plots import plot_lines
 from benchmarks.papers.tables import group_lines, make_markdown
 from benchmarks.papers.trials import Experiment, Scope, Trial, TrialOutcome
 from dppca.common.kernel.documents.values import Document, PathText
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DataError, DppcaError, SettingError
 from dppca.common.shell.plotting import check_plotting
 
@@ -48,10 +50,17 @@ def find_experiment(name: str) -> Experiment:
 
 
 def make_report(
-    experiment: Experiment, scope: Scope, output: Path, *, jobs: int, command: str
+    experiment: Experiment,
+    scope: Scope,
+    output: Path,
+    *,
+    jobs: int,
+    command: str,
+    kept: bool = False,
 ) -> tuple[ExperimentDocument, str]:
     """Run what is missing, then render all of it into ``output``; return the table, too.
 
+    ``kept`` writes every line into the committed evidence.
     Results on a file are named after it; errors are those of the runs and of the data.
     """
     check_plotting()  # before hours of work, not after
@@ -62,6 +71,8 @@ def make_report(
     path, table = output / f"{stem}.csv", output / f"{stem}.md"
     _write_csv(cells, outcomes, path)
     lines = group_lines(cells, outcomes)
+    if kept:
+        keep(about, lines, command=command, date=utc_now().date().isoformat())
     text = make_markdown(about, lines, command=command)
     table.write_text(text)
     document: ExperimentDocument = {

@@ -5,8 +5,9 @@ support vector machine is trained on the synthetic rows, in coded coordinates, a
 real rows held out (`dppca.common.analysis.estimators.utility.judge_svm`).
 
 Printed: Laplace noise 2p/(n_i eps) in [0, 1] coding, one triangle of the second moment mirrored,
-latents computed from raw rows. Two more readings stand beside it, so that its faults can be told
-apart: *p^2 draws*, noise on every entry as step 2 of the algorithm prints it, and *latents drawn*.
+latents computed from raw rows. More readings stand beside it, so that its faults can be told
+apart: *p^2 draws*, noise on every entry as step 2 of the algorithm prints it; *latents drawn*; and
+*by magnitude*, where the contribution rate is of the noised eigenvalues' magnitudes.
 
 Sound: the federation's release, Laplace or Gaussian, each owner its own noise; binary targets cut
 where the released mean is kept; and decoded rows, valid under the schema, beside the coded ones.
@@ -33,6 +34,7 @@ from benchmarks.papers.data import encode_table
 from benchmarks.papers.machines import compute_true_epsilon, make_machine
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.trials import (
+    BY_MAGNITUDE,
     PUBLISHED,
     SOUND,
     Experiment,
@@ -42,6 +44,7 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
+from dppca.common.analysis.estimators.base.projection import MAGNITUDE
 from dppca.common.analysis.estimators.utility import judge_svm
 from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
@@ -56,6 +59,7 @@ METHOD = "PPCA-DP-MH"
 DRAWN = "PPCA-DP-MH, latents drawn"
 INDEPENDENT = "PPCA-DP-MH, p^2 draws"
 GAUSSIAN = "PPCA-DP-MH, Gaussian"
+SIZES = f"{METHOD}{BY_MAGNITUDE}"
 ONCE = "PPCA-DP-MH, one noise in total"
 NO_NOISE = "the model without noise"
 NETWORK = "DP-SUBN3"
@@ -65,6 +69,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     DRAWN: {"latents": "drawn"},
     INDEPENDENT: {"noise": "independent"},
     ONCE: {"noise": "once"},
+    SIZES: {"rate_of": MAGNITUDE},
 }
 DELTA = "1e-9"
 EPSILONS = ("0.1", "0.2", "0.5", "1")
@@ -158,6 +163,7 @@ def _forms(scope: Scope) -> tuple[GridForm, ...]:
     drawn = () if scope.quick else (GridForm(DRAWN, PUBLISHED),)
     return (
         GridForm(METHOD, PUBLISHED),
+        GridForm(SIZES, PUBLISHED),
         *drawn,
         GridForm(METHOD, SOUND),
         GridForm(GAUSSIAN, SOUND, DELTA),

@@ -106,6 +106,41 @@ class PaperTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class BitTarget(PaperTarget):
+    """A target whose labels stand in bits, columns called ``attribute.0``, ``attribute.1``, ...
+
+    ``codes`` are those labels, by the number that their bits write, that make the second class.
+    """
+
+    codes: tuple[int, ...] = ()
+
+    def labels(
+        self,
+        schema: Schema,
+        coded: NDArray[np.float64],
+        *,
+        released_mean: NDArray[np.float64] | None = None,  # noqa: ARG002 - bits are cut in the middle
+    ) -> NDArray[np.int64]:
+        """Classes of coded rows, shape (n_rows,); a bit is 1 above the middle of its codes."""
+        bits = coded[:, self._columns(schema, self.attribute)] > 0
+        number = bits @ (1 << np.arange(bits.shape[1]))
+        return np.isin(number, self.codes).astype(np.int64)
+
+    def features(self, schema: Schema, coded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Columns of all other attributes."""
+        gone = [
+            each for name in (self.attribute, *self.dropped) for each in self._columns(schema, name)
+        ]
+        return np.delete(coded, gone, axis=1)
+
+    @staticmethod
+    def _columns(schema: Schema, attribute: str) -> list[int]:
+        """Places of its bits, the lowest first."""
+        names = schema.column_names
+        return [place for place, name in enumerate(names) if name.rpartition(".")[0] == attribute]
+
+
+@dataclass(frozen=True, slots=True)
 class Coded:
     """Rows for a study.
 

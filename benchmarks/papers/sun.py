@@ -6,7 +6,8 @@ and not the 1 that their noise is for, so no epsilon is true of them. Beside the
 subspace of as many columns as each keeps; the plain machine on rows divided into the unit ball, as
 the proofs need them; and the sound forms, whose noise is for the rows' public bound, tested on a
 fifth held out. DPSVD's sound form spends half of epsilon on rows and half on labels, and alone of
-them may leave a site.
+them may leave a site. AG-SVM and DPPCA-SVM stand there twice, for two readings of the rate
+(`dppca.common.analysis.estimators.base.projection`).
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from typing import Any
 from benchmarks.papers.data import load_table
 from benchmarks.papers.machines import delta_for, make_machine, score, score_control, split_rows
 from benchmarks.papers.trials import (
+    BY_MAGNITUDE,
     CONTROLS,
     PUBLISHED,
     SOUND,
@@ -35,6 +37,8 @@ PLAIN = "SVM"
 BALL = "SVM, rows in the unit ball"
 EPSILONS = ("0.1", "0.5", "1")
 _KINDS = {"DPSVD": DPSVD, "AG-SVM": AGSVM, "DPPCA-SVM": DPPCASVM}
+_BY_MAGNITUDE = tuple(f"{name}{BY_MAGNITUDE}" for name in _KINDS if name != "DPSVD")
+"""Of methods whose matrix noise makes indefinite; DPSVD's has singular values."""
 _RATE = 0.9
 _PAPER_RUNS = 5
 _QUICK_ROWS = 1000
@@ -52,6 +56,7 @@ def compute(cell: Trial) -> TrialOutcome:
     variant = cell.imitated or cell.variant
     settings: dict[str, Any] = {
         "variant": variant,
+        "rate_of": cell.rate_of,
         "delta": delta or None,
         "contribution_rate": _RATE,
         "row_norm": table.row_norm if variant == SOUND else None,
@@ -59,7 +64,7 @@ def compute(cell: Trial) -> TrialOutcome:
     }
     if cell.method == "DPSVD" and variant == SOUND:
         settings["epsilon"] = settings["label_epsilon"] = Decimal(cell.epsilon) / 2
-    machine = make_machine(_KINDS[cell.method], cell, **settings)
+    machine = make_machine(_KINDS[cell.method.removesuffix(BY_MAGNITUDE)], cell, **settings)
     if cell.imitated:
         return score_control(machine, split, seed=cell.noise_seed, kernel="rbf")
     return score(machine, split, delta=delta)
@@ -86,15 +91,16 @@ def grid(scope: Scope) -> tuple[Trial, ...]:
             )
             for variant in (PUBLISHED, SOUND, *CONTROLS.values())
             for epsilon in epsilons
-            for method in _KINDS
+            for method in (*_KINDS, *_BY_MAGNITUDE)
             for seed in seeds
+            if method in _KINDS or variant in (PUBLISHED, CONTROLS[PUBLISHED])
         ]
         cells += [replace(plain, seed=seed) for seed in seeds]
     return tuple(cells)
 
 
 def _delta(method: str) -> str:
-    return "" if method == "DPPCA-SVM" else "1/n^2"
+    return "" if method.startswith("DPPCA-SVM") else "1/n^2"
 
 
 _PRINTED_PLAIN = {
@@ -134,7 +140,8 @@ def printed(cell: Trial) -> Mapping[str, str]:
     if cell.method == PLAIN:
         printed = _PRINTED_PLAIN.get(cell.source.name)
     elif cell.variant == PUBLISHED and cell.source.name in _PRINTED:
-        printed = _PRINTED[cell.source.name][cell.method][EPSILONS.index(cell.epsilon)]
+        method = cell.method.removesuffix(BY_MAGNITUDE)
+        printed = _PRINTED[cell.source.name][method][EPSILONS.index(cell.epsilon)]
     else:
         printed = None
     return {} if printed is None else {"accuracy": printed[0], "support_vectors": printed[1]}
@@ -155,6 +162,8 @@ EXPERIMENTS = (
             "deviation over runs.",
             "`control` keeps as many columns of a random rotation as the method keeps of its own. "
             "Where it does as well, the private components contribute nothing.",
+            "`by magnitude`: the contribution rate is of the eigenvalues' magnitudes; otherwise of "
+            "signed eigenvalues, as in the formula.",
             "`true epsilon` is `none` for the printed forms: rows are not held to the norm of 1 "
             "that the noise is for, and the classifier is trained on them without noise.",
             "The noise of sound forms is for a public bound on the norm of a row. DPSVD's model "

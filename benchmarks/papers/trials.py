@@ -13,6 +13,7 @@ from functools import partial
 from itertools import product
 
 from benchmarks.papers.rows import PaperSource
+from dppca.common.analysis.estimators.base.projection import MAGNITUDE, SIGNED
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 
 PUBLISHED = "published"
@@ -21,6 +22,10 @@ CONTROLS = {PUBLISHED: "control, k as published", SOUND: "control, k as sound"}
 """Variants with a random subspace of as many columns as another variant keeps."""
 CEILING = ""
 """Variant of what runs without noise."""
+
+
+BY_MAGNITUDE = ", by magnitude"
+"""Ending of a published method's name, where the contribution rate is of sorted magnitudes."""
 
 
 class Scored(StrEnum):
@@ -77,6 +82,11 @@ class Trial:
         said = " ".join(f"{name}={value}" for name, value in settings.items() if value)
         form = f"{self.method} {self.variant}".strip()
         return f"{self.source.name}: {form} {said} on {self.scored}".replace("  ", " ")
+
+    @property
+    def rate_of(self) -> str:
+        """The reading of the contribution rate, as the methods call it."""
+        return MAGNITUDE if self.method.endswith(BY_MAGNITUDE) else SIGNED
 
     @property
     def key(self) -> str:

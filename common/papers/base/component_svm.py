@@ -6,7 +6,8 @@ The three methods differ only in the noise::
 
 k is the smallest whose eigenvalues reach the contribution rate of their sum: of the signed
 eigenvalues as printed, of the positive ones in the sound forms
-(`dppca.common.analysis.spectrum.pca`).
+(`dppca.common.analysis.spectrum.pca`). By ``rate_of`` it is of their magnitudes, which some
+printed figures need.
 
 **A' is private**, and so are the components and eigenvalues, which are computed from it alone. The
 classifier is *not*, in either form: it is trained on ``X V_k``, raw rows in a private basis, and an
@@ -37,7 +38,15 @@ from dppca.common.analysis.estimators.base.classifier import (
     svm_scores,
 )
 from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
-from dppca.common.analysis.estimators.base.projection import check_rule, project, select_components
+from dppca.common.analysis.estimators.base.projection import (
+    MAGNITUDE,
+    SIGNED,
+    by_magnitude,
+    check_rate_of,
+    check_rule,
+    project,
+    select_components,
+)
 from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_positive,
@@ -96,6 +105,9 @@ class ComponentSVM(ProjectionMixin, Classifier):
         ``sound`` or ``published``.
     contribution_rate, n_components
         Number of components: by a share of the eigenvalues' sum, or directly.
+    rate_of
+        In the published form, what the contribution rate counts, and in which order components are
+        kept: ``signed`` eigenvalues, or their ``magnitude``.
     kernel, C, gamma
         Settings of the classifier: ``linear`` or ``rbf``; ``gamma="auto"`` is one over the number
         of columns of X.
@@ -118,7 +130,8 @@ class ComponentSVM(ProjectionMixin, Classifier):
     second_moment_
         A', shape (d, d).
     eigenvalues_, components_
-        Its eigenvalues, descending, (d,), and the kept eigenvectors as rows, (k, d).
+        Its eigenvalues, or their magnitudes, descending, (d,), and the kept eigenvectors as rows,
+        (k, d).
     machine_
         The classifier, scikit-learn's.
     """
@@ -132,6 +145,7 @@ class ComponentSVM(ProjectionMixin, Classifier):
     variant: str = "sound"
     contribution_rate: float = 0.85
     n_components: int | None = None
+    rate_of: str = SIGNED
     kernel: str = "linear"
     C: float = 1.0
     gamma: Gamma = "auto"
@@ -159,6 +173,7 @@ class ComponentSVM(ProjectionMixin, Classifier):
         parse_epsilon(self.epsilon)
         self._check_delta()
         check_rule(self.contribution_rate, self.n_components)
+        check_rate_of(self.rate_of, variant)
         check_rows_per_person(self.max_rows_per_person)
         check_row_norm(self.row_norm, variant)
 
@@ -181,12 +196,14 @@ class ComponentSVM(ProjectionMixin, Classifier):
         else:
             noise = self._published_noise(n_rows, d)
             second, guarantee = self._noised(rows, noise), self._published_guarantee(noise)
-        parts = decompose(second)
+        parts, by_size = decompose(second), self.rate_of == MAGNITUDE
+        if by_size:
+            parts = by_magnitude(parts)
         self.components_ = select_components(
             parts,
             contribution_rate=self.contribution_rate,
             n_components=self.n_components,
-            signed=not sound,
+            signed=not sound and not by_size,
         )
         self.second_moment_ = second
         self.eigenvalues_ = parts.eigenvalues

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.analysis.estimators.base.projection import ABOVE_NOISE, check_rule
+from dppca.common.analysis.estimators.base.projection import ABOVE_NOISE, check_rate_of, check_rule
 from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_rows_per_person,
@@ -91,6 +91,7 @@ def resolve_settings(settings: Any) -> FitSettings:
     if not sound:
         refuse_delta(settings.delta, instead="the sound form")
     check_rule(settings.contribution_rate, settings.n_components, with_edge=sound)
+    check_rate_of(settings.rate_of, variant)
     latents = _check_choice("latents", settings.latents, _LATENTS[variant], variant)
     noise = _check_choice("noise", settings.noise, _NOISES[variant], variant)
     covariance = _check_choice("covariance", settings.covariance, _COVARIANCES[variant], variant)

@@ -48,7 +48,12 @@ from dppca.common.analysis.estimators.base.guarantee import Variant
 from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_table
 from dppca.common.analysis.estimators.base.masks import require_unmasked
 from dppca.common.analysis.estimators.base.named_frames import RowForm
-from dppca.common.analysis.estimators.base.projection import select_components
+from dppca.common.analysis.estimators.base.projection import (
+    MAGNITUDE,
+    SIGNED,
+    by_magnitude,
+    select_components,
+)
 from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_positive_int,
@@ -109,6 +114,9 @@ class PPCADPMH(
         Number of components: by a share of the eigenvalues' sum, or directly, or, in the sound
         form, ``"above-noise"``: those above the simulated noise edge
         (`dppca.common.analysis.spectrum.noise_edge`).
+    rate_of
+        In the published form, what the contribution rate counts, and in which order components are
+        kept: ``signed`` eigenvalues, or their ``magnitude``.
     covariance
         ``pooled`` or ``within``; None for ``within`` as printed and ``pooled`` if sound.
     latents
@@ -141,7 +149,7 @@ class PPCADPMH(
     mean_, covariance_
         Pooled moments in coded units, (p,), (p, p).
     eigenvalues_, components_
-        Descending, (p,), and the kept eigenvectors as rows, (k, p).
+        Descending (magnitudes by that reading), (p,), and the kept eigenvectors as rows, (k, p).
     noise_edge_
         `NoiseEdge`, if ``above-noise`` or ``shrinkage`` needs it, else None.
     model_
@@ -169,6 +177,7 @@ class PPCADPMH(
     bounds: Any = None
     contribution_rate: float = 0.85
     n_components: int | str | None = None
+    rate_of: str = SIGNED
     covariance: str | None = None
     latents: str | None = None
     noise: str | None = None
@@ -317,6 +326,8 @@ class PPCADPMH(
 
     def _model(self, moments: PooledMoments, edge: NoiseEdge | None, *, signed: bool) -> None:
         parts = decompose(moments.covariance)
+        if self.rate_of == MAGNITUDE:
+            parts, signed = by_magnitude(parts), False
         components = select_components(
             parts,
             contribution_rate=self.contribution_rate,

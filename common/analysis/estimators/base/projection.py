@@ -3,20 +3,25 @@
 The number is the smallest whose eigenvalues reach the contribution rate c of their sum (Huang et
 al. 2021, equation 3), or a given number, or the number above the edge of the noise. Noise makes
 some eigenvalues negative: the sound forms sum the positive ones, the published forms all of them
-with their signs, as in the formula.
+with their signs, as in the formula, or by magnitude, as software does that decomposes the noised
+matrix by its singular values: then directions that only noise made negative are kept, too.
 
 Source: `dppca.common.analysis.spectrum.pca`, which the federation uses too.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.estimators.base.guarantee import Variant
 from dppca.common.analysis.estimators.base.settings import check_positive_int, check_share
 from dppca.common.analysis.spectrum.pca import Decomposition, count_components
-from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.study import ComponentRule
 
 ABOVE_NOISE = "above-noise"
+SIGNED, MAGNITUDE = "signed", "magnitude"
 
 
 def project(rows: NDArray[np.float64], components: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,6 +51,25 @@ def check_rule_fits(n_components: object, d: int) -> None:
     if n_components is not None and n_components != ABOVE_NOISE:
         why = f", one below the number of columns, {d}"
         check_positive_int("n_components", n_components, largest=d - 1, why=why)
+
+
+def check_rate_of(rate_of: object, variant: Variant) -> bool:
+    """Whether eigenvalues count by magnitude; `SettingError` for another word or a sound form."""
+    if rate_of not in (SIGNED, MAGNITUDE):
+        raise SettingError(f"rate_of must be {SIGNED!r} or {MAGNITUDE!r}, not {rate_of!r}")
+    if rate_of == MAGNITUDE and variant is Variant.SOUND:
+        raise SettingError(
+            f"rate_of={MAGNITUDE!r} is a reading of the published form: leave it out, or set "
+            "variant='published'"
+        )
+    return rate_of == MAGNITUDE
+
+
+def by_magnitude(parts: Decomposition) -> Decomposition:
+    """Return a decomposition with the magnitudes of the eigenvalues, descending."""
+    sizes = np.abs(parts.eigenvalues)
+    order = np.argsort(-sizes, kind="stable")
+    return replace(parts, eigenvalues=sizes[order], vectors=parts.vectors[order])
 
 
 def select_components(

@@ -1,11 +1,13 @@
 """Experiments of the papers: their tables, their runs, and what is printed of them."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.papers import evidence
 from benchmarks.papers.data import encode_table, find_source, load_table
 from benchmarks.papers.experiments import EXPERIMENTS, find_experiment
 from benchmarks.papers.machines import delta_for, split_rows
@@ -58,7 +60,7 @@ def test_named_tables_keep_their_bound(
 
 def test_a_table_without_a_schema_is_a_named_error_of_a_study(csv: Path) -> None:
     for source in (find_source(str(csv), "colour"), PaperSource("splice")):
-        with pytest.raises(SettingError, match="known of nltcs and adult, not of"):
+        with pytest.raises(SettingError, match="known of nltcs, adult, adult-bits, not of"):
             encode_table(source)
 
 
@@ -186,3 +188,33 @@ def test_table_4_is_compared_only_with_what_it_measured() -> None:
         replace(whole, source=PaperSource("file-1234")),
     ):
         assert sun_printed(other) == {}
+
+
+def test_adult_in_bits_has_the_same_rows_and_targets(data_folder: Path) -> None:
+    bits, coded = (encode_table(find_source(name, None)) for name in ("adult-bits", "adult"))
+    assert bits.coded.shape == (45_222, 52)
+    assert {*np.unique(bits.coded)} == {-0.5, 0.5}
+    for name, width in (("income", 51), ("post-secondary", 44)):
+        ours, theirs = bits.target(name), coded.target(name)
+        labels = ours.labels(bits.schema, bits.coded)
+        assert np.array_equal(labels, theirs.labels(coded.schema, coded.coded))
+        assert ours.features(bits.schema, bits.coded).shape == (45_222, width)
+
+
+def test_every_line_of_an_experiment_is_kept_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "found.json"
+    file.write_text('{"papers": [{"paper": "Sun, Yang and Li 2022: DPSVD", "tables": []}]}')
+    monkeypatch.setattr(evidence, "FILE", file)
+    cell = Trial(PaperSource("a1a"), "DPPCA-SVM", PUBLISHED, epsilon="0.1", scored=Scored.TRAINING)
+    runs = tuple(
+        TrialOutcome(n=9, d=4, k=k, accuracy=good, seconds=1.0) for k, good in ((2, 0.8), (3, 0.9))
+    )
+    for date in ("2026-01-01", "2026-01-02"):
+        evidence.keep(find_experiment("sun-table4"), [Line(cell, runs)], command="it", date=date)
+    (table,) = json.loads(file.read_text())["papers"][0]["tables"]
+    assert (table["command"], table["date"]) == ("it", "2026-01-02")
+    (row,) = table["rows"]
+    assert row == [cell.name, 2, [85.0, 5.0], "82.58", [2, 3], None, 1.0, 0.0]
+    assert len(row) == len(table["columns"])
