@@ -19,6 +19,7 @@ from dppca.owner.commands.options import (
     data_set_option,
     engine_option,
     format_option,
+    mapping_option,
 )
 from dppca.owner.engines.addresses import LOCAL
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
     from dppca.owner.records.locations import Location
+    from dppca.owner.records.mapping_files import MappingPlace
     from dppca.owner.records.table import Table
     from dppca.owner.records.text_format import TextFormat
     from dppca.owner.site.policy import DataSet
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 @data_set_option
 @click.option("--data", type=FILE, help="A data file, instead of a data set.")
 @format_option
+@mapping_option
 @click.option("--key", metavar="COLUMN", help="With --data: the column that tells people apart.")
 @click.option("--study-file", type=FILE, help="A study file, instead of a curator's study.")
 @click.option("--target", metavar="ATTRIBUTE", help="Also say whether a classifier could learn it.")
@@ -57,6 +60,7 @@ def command(
     data_set_name: str | None,
     data: Path | None,
     text_format: TextFormat | None,
+    mapping: MappingPlace | None,
     key: str | None,
     study_file: Path | None,
     target: str | None,
@@ -100,6 +104,8 @@ def command(
         raise SettingError("--key is for --data: a data set has its `key:` in policy.yaml")
     if text_format is not None and data is None:
         raise SettingError("--format is for --data: a data set has its `format:` in policy.yaml")
+    if mapping is not None and data is None:
+        raise SettingError("--mapping is for --data: a data set has its `mapping:` in policy.yaml")
     place: Location
     key, usual, named = key or "", LOCAL, None
     if data is None:
@@ -107,7 +113,7 @@ def command(
         place, key, usual = data_set.source, data_set.key, data_set.engine
         named = data_set.name
     else:
-        place = local_files(data, text_format or USUAL)
+        place = local_files(data, text_format or USUAL).mapped(mapping)
     if keys_file is not None and not key:
         raise SettingError(
             "--keys needs a data set with `key:`, its column of keys, in policy.yaml, or --key"

@@ -37,6 +37,7 @@ from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import (
     Review,
     choose_data_set,
+    find_other_reading,
     require_possible,
     require_sendable,
     review,
@@ -283,7 +284,15 @@ class OpenedContribution:
         kept = kept_consent(self.site, found.study, found.digest)
         if kept is None or found.next is NextStep.RESERVE:
             facts, said = consent_facts(found), found.asserted
-            keep_consent(self.site, found.study, found.digest, facts, asserted=said, now=utc_now())
+            keep_consent(
+                self.site,
+                found.study,
+                found.digest,
+                facts,
+                asserted=said,
+                reading_sha256=self.review.request.reading_sha256,
+                now=utc_now(),
+            )
 
     def prepare(self, reading: Reading[Moments]) -> Moments:
         """Return the sums as they were read."""
@@ -341,7 +350,9 @@ def open_contribution(
         terms=None if agreement is None else agreement.terms,
         first=first,
     )
-    planned = replace(planned, request=request_of_rows(planned.request, table, address))
+    request = request_of_rows(planned.request, table, address)
+    before = find_other_reading(history, request)
+    planned = replace(planned, request=request, read_otherwise=before)
     return OpenedContribution(
         site, client, state, history, data_set, agreement, address, table, planned
     )

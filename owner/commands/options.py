@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from dppca.common.shell.console import FILE
 from dppca.owner.engines.addresses import require_engine
 
 if TYPE_CHECKING:
+    from dppca.owner.records.mapping_files import MappingPlace
     from dppca.owner.records.text_format import TextFormat
 
 
@@ -67,12 +69,29 @@ def _text_format(
     return parse_document(value, FormatDocument, "--format").read()
 
 
+def _mapping(
+    _context: click.Context, _option: click.Parameter, path: Path | None
+) -> MappingPlace | None:
+    if path is None:
+        return None
+    from dppca.owner.records.mapping_files import MappingPlace
+
+    return MappingPlace(path)
+
+
 format_option = click.option(
     "--format",
     "text_format",
     metavar="YAML",
     callback=_text_format,
     help="How text files are written, as `format` in policy.yaml, such as '{delimiter: \";\"}'.",
+)
+
+mapping_option = click.option(
+    "--mapping",
+    type=FILE,
+    callback=_mapping,
+    help="File that says how its columns become attributes, as `mapping` in policy.yaml.",
 )
 
 engine_option = click.option(

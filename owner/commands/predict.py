@@ -9,9 +9,10 @@ import click
 
 from dppca.common.shell.console import FILE, emit, prints, progress
 from dppca.common.shell.outputs import FileLaw, output_file
-from dppca.owner.commands.options import format_option
+from dppca.owner.commands.options import format_option, mapping_option
 
 if TYPE_CHECKING:
+    from dppca.owner.records.mapping_files import MappingPlace
     from dppca.owner.records.text_format import TextFormat
 
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--model", "model_path", type=FILE, required=True, help="File made by `train`.")
 @click.option("--data", type=FILE, required=True, help="File of rows (CSV, Parquet or Arrow).")
 @format_option
+@mapping_option
 @output_file(
     "--output",
     required=True,
@@ -27,7 +29,13 @@ if TYPE_CHECKING:
 )
 @prints("dppca.owner.models.training:Prediction")
 def command(
-    model_path: Path, data: Path, text_format: TextFormat | None, output: Path, *, as_json: bool
+    model_path: Path,
+    data: Path,
+    text_format: TextFormat | None,
+    mapping: MappingPlace | None,
+    output: Path,
+    *,
+    as_json: bool,
 ) -> None:
     """Classify rows with a trained model; the output is for this site only.
 
@@ -47,6 +55,11 @@ def command(
     model = load_model(model_path)
     with progress("Classifying rows") as bar:
         prediction = predict_file(
-            model, data, output, text_format=text_format or USUAL, progress=bar.advance
+            model,
+            data,
+            output,
+            text_format=text_format or USUAL,
+            mapping=mapping,
+            progress=bar.advance,
         )
     emit(prediction, prediction_text(prediction), as_json=as_json)

@@ -5,7 +5,9 @@ every kind of entry that a packed vector can have, by both methods of adding up.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow as pa
 from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Schema
+from dppca.owner.records.mapping_files import read_wire
 from dppca.owner.records.table import CellBatch
 
 _BOX: Final = """{
@@ -61,10 +64,25 @@ _ALONE: Final = {
 }
 CANARY: Final = (*_WHOLE, Schema.from_document(_ALONE))
 """Schemas of the rows: in a box, in the unit ball with and without sums, and tables alone."""
+_RULES: Final = """{
+    "x": {"column": "x", "minus": 32, "times": 5, "over": 9, "round": "down"},
+    "y": {"first_of": [{"column": "y", "missing": ["0.1"]}, {"column": "w"}]},
+    "z": {"column": "d", "age_on": "2024-02-29"}, "w": {"column": "d", "part": "month"},
+    "d": {"column": "d"}, "o": {"column": "c", "recode": {"é": "low", "1": "high"}},
+    "b": {"column": "b"}, "p": {"constant": "1"},
+    "c": {"cases": [{"if": {"x": {"below": 1}, "m": ["no", "é"]}, "then": {"column": "c"}}]},
+    "u": {"column": "x", "cut": {"edges": [-1, 0.5], "labels": ["low", "1", "other"]}},
+    "m": {"column": "m", "recode": {"1": "no"}, "otherwise": "?"}
+}"""
+MAPPED: Final = read_wire(CANARY[0], {"rules": json.loads(_RULES), "missing": ["7"]})
+"""Rules of every kind, of a site's mapping."""
 
 
 def sum_canary() -> str:
-    """SHA-256, hexadecimal, of the sums of the rows under each schema, by both methods."""
+    """SHA-256, hexadecimal, of the sums of the rows under each schema, by both methods.
+
+    The last are those of the rows that a mapping gives.
+    """
     digest = hashlib.sha256()
     with one_blas_thread():
         for schema in CANARY:
@@ -73,6 +91,10 @@ def sum_canary() -> str:
                 for batch in canary_batches(schema):
                     sums.add(batch.columns())
                 digest.update(sums.total().packed.tobytes())
+        sums = MomentSums(MAPPED.schema)
+        for batch in canary_batches(MAPPED.schema):
+            sums.add(replace(batch, mapped=MAPPED).columns())
+        digest.update(sums.total().packed.tobytes())
     return digest.hexdigest()
 
 

@@ -1,5 +1,6 @@
 """Engines on a cluster of the site's own: workers answer for parts, and one sum is merged."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
@@ -11,6 +12,7 @@ from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.mapping_files import mapping_wire
 from dppca.owner.records.table import Table
 
 
@@ -101,4 +103,5 @@ def _work(
         limit=limit,
         target=target,
         with_sums=with_sums,
+        mapping_json="" if table.mapped is None else json.dumps(mapping_wire(table.mapped)),
     )

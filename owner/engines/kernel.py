@@ -34,6 +34,8 @@ from dppca.owner.engines.canary import sum_canary
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.files import join_files, open_piece
+from dppca.owner.records.mapping_cells import MappedColumns
+from dppca.owner.records.mapping_files import read_wire
 from dppca.owner.records.table import CellBatch, Table, moments_of_table, rows_at_once
 
 _TITLE: Final = "a file of the part"
@@ -93,7 +95,8 @@ class Work:
 
     ``schema_json`` is the canonical form of the study's table, ``fingerprint`` that of the machine
     that asks; ``limit`` and ``target`` are as in `dppca.owner.records.check.FaultCounts`; with
-    ``with_sums`` moments are requested, else counts of faults only.
+    ``with_sums`` moments are requested, else counts of faults only. ``mapping_json`` are the rules
+    of a site's mapping, which may hold words of its rows; empty without one.
     """
 
     schema_json: str
@@ -101,6 +104,7 @@ class Work:
     limit: int = 0
     target: str | None = None
     with_sums: bool = True
+    mapping_json: str = ""
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -118,6 +122,10 @@ class Work:
         if schema.canonical_bytes() != self.schema_json.encode():
             raise ValueError("the schema was read as another one")
         return schema
+
+    def read_mapping(self, schema: Schema) -> MappedColumns | None:
+        """Rules of the site's mapping; None without one."""
+        return read_wire(schema, json.loads(self.mapping_json)) if self.mapping_json else None
 
 
 class _PartChangedError(Exception):
@@ -159,17 +167,19 @@ def _answered(index: int, work_json: str, add: Callable[[Work], Answer]) -> Answ
 
 
 def sum_batches(index: int, batches: Iterable[pa.RecordBatch], work: Work) -> Answer:
-    """Exact sums of batches whose columns are the schema's attributes, in their order."""
+    """Exact sums of batches whose columns are those that a table reads, in their order."""
     schema = work.read_schema()
-    names = [attribute.name for attribute in schema.attributes]
+    mapped = work.read_mapping(schema)
+    names = [a.name for a in schema.attributes] if mapped is None else mapped.columns
     tally, sums = FaultCounts(schema, target=work.target), MomentSums(schema)
     n_rows = 0
     with one_blas_thread():
         for batch in batches:
             if batch.num_rows:
                 arrays = dict(zip(names, batch.columns, strict=True))
-                columns = CellBatch(schema, batch.num_rows, arrays).columns()
-                tally.add(columns, arrays)
+                cells = CellBatch(schema, batch.num_rows, arrays, mapped=mapped)
+                columns = cells.columns()
+                tally.add(columns, cells.plain, outcomes=cells.outcomes)
                 if work.with_sums:
                     sums.add(columns)
                 n_rows += batch.num_rows
@@ -185,7 +195,7 @@ def sum_part(part: Part, work: Work) -> Answer:
     schema = work.read_schema()
     _require_stamps(part)
     try:
-        table = _open_part(part, schema)
+        table = _open_part(part, schema, work.read_mapping(schema))
         tally = FaultCounts(schema, limit=work.limit, target=work.target)
         packed = b""
         with one_blas_thread():
@@ -194,7 +204,7 @@ def sum_part(part: Part, work: Work) -> Answer:
                 packed = moments.packed.tobytes()
             else:
                 for cells in table.cells(rows_at_once(schema)):
-                    tally.add(cells.columns(), cells.arrays)
+                    tally.add(cells.columns(), cells.plain, outcomes=cells.outcomes)
     except (DataError, OSError, pa.ArrowException, ValueError):
         _require_stamps(part)  # a file that is being written is not damaged
         raise
@@ -257,14 +267,14 @@ def _require_stamps(part: Part) -> None:
     raise OSError
 
 
-def _open_part(part: Part, schema: Schema) -> Table:
+def _open_part(part: Part, schema: Schema, mapped: MappedColumns | None) -> Table:
     files = []
     for piece in part.pieces:
         file = open_piece(piece, _TITLE)
         if file.n_rows != piece.n_rows:
             raise _PartChangedError
         files.append(file)
-    return Table(schema, join_files(_TITLE, files))
+    return Table(schema, join_files(_TITLE, files), mapped=mapped)
 
 
 def _failed(index: int, why: Failure) -> Answer:

@@ -108,8 +108,7 @@ class SparkEngine(ClusterEngine):
     def _merged(
         self, table: Table, work: Work, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        names = [attribute.name.strip() for attribute in table.schema.attributes]
-        frame = table.source.frame(names, rows_at_once(table.schema))
+        frame = table.source.frame(table.own_columns, rows_at_once(table.schema))
         if frame is None:
             return super()._merged(table, work, tally, progress)
         most = max(1, min(PARTS_PER_SLOT * self._slots, _JOB_BYTES // _answer_bytes(work)))

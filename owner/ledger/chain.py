@@ -233,8 +233,8 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     Raises
     ------
     SettingError
-        It was reserved for another population, source or query; or the policy does not say whose
-        rows some earlier charge was for.
+        It was reserved for another population, source, query or reading; or the policy does not
+        say whose rows some earlier charge was for.
     BudgetExceededError
         The budget of a population that it counts for does not cover it.
     StudyStateError
@@ -264,6 +264,13 @@ def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
         raise SettingError(
             f"the query of data set {request.data_set} has changed since {request.title} was "
             "reserved: put it back as it was, because the ledger must say what is released"
+        )
+    if before.reading_sha256 != request.reading_sha256:
+        raise SettingError(
+            f"the mapping, one_hot or format of data set {request.data_set} has changed since "
+            f"{request.title} was reserved: put it back as it was, because the ledger must say "
+            "what is released (version 0.2.0 did not record it: what that version reserved, it "
+            "must finish)"
         )
 
 

@@ -57,7 +57,7 @@ from dppca.owner.ledger.file import (
     create,
     is_empty,
     make_private,
-    make_salted,
+    prepare_entry,
     read_history,
     read_release,
     read_sums,
@@ -333,7 +333,7 @@ class Ledger:
         """Write an entry, and extend the history by it."""
         document, salt = to_document(entry, previous=history.head), secrets.token_bytes(SALT_BYTES)
         head = hashlib.sha256(salt + document).digest()
-        make_salted(self._connection)
+        prepare_entry(self._connection, document)
         self._connection.execute(
             "INSERT INTO entries (sequence, document, digest, salt) VALUES (?, ?, ?, ?)",
             (entry.sequence, document, head, salt),

@@ -49,6 +49,9 @@ class ReleaseRequest:
         The command, after ``dppca-owner``, that makes the file; empty for a contribution.
     query_sha256
         Digest of the query that the rows come from, in hexadecimal; empty for files.
+    reading_sha256
+        Digest of how cells are read, in hexadecimal: mapping, one-hot columns, and the format of
+        text files; empty if they are read as they are.
     engine
         The kind of cluster that read the rows, ``dask`` or ``spark``; empty for this machine.
     colluders, honest
@@ -67,6 +70,7 @@ class ReleaseRequest:
     name: str = ""
     command: str = ""
     query_sha256: str = ""
+    reading_sha256: str = ""
     engine: str = ""
     colluders: int | None = None
     honest: int | None = None

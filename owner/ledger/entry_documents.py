@@ -31,6 +31,8 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.populations import Account, Population
 
 VERSION = 1  # of an entry's form
+_LATER: frozenset[str] = frozenset({"reading_sha256"})
+"""Keys that software of version 0.2.0 does not know."""
 
 
 class EntryKind(StrEnum):
@@ -66,6 +68,9 @@ class EntryDocument(TypedDict):
     command: NotRequired[Annotated[str, "command that makes the released file"]]
     query_sha256: NotRequired[
         Annotated[DigestText, "SHA-256 of the query's file, or of the table's name"]
+    ]
+    reading_sha256: NotRequired[
+        Annotated[DigestText, "SHA-256 of the site's mapping, one-hot columns and format"]
     ]
     engine: NotRequired[Annotated[str, "cluster that read the rows: `dask` or `spark`"]]
     study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
@@ -107,6 +112,7 @@ _REQUEST = {
     "model": "name",
     "command": "command",
     "query_sha256": "query_sha256",
+    "reading_sha256": "reading_sha256",
     "engine": "engine",
     "colluders": "colluders",
     "honest": "honest",
@@ -141,6 +147,11 @@ def to_document(entry: Entry, *, previous: bytes) -> bytes:
             key = _KEYS.get(each.name, each.name)
             document[key] = value.hex() if isinstance(value, bytes) else value
     return canonical_json(document)
+
+
+def has_later_form(document: bytes) -> bool:
+    """Return True for an entry that version 0.2.0 would take for a damaged one."""
+    return not _LATER.isdisjoint(json.loads(document))
 
 
 def from_document(content: bytes, *, previous: bytes) -> Entry:
@@ -195,6 +206,7 @@ def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
         name=name,
         command=document.get("command", ""),
         query_sha256=document.get("query_sha256", ""),
+        reading_sha256=document.get("reading_sha256", ""),
         engine=document.get("engine", ""),
         colluders=document.get("colluders"),
         honest=document.get("honest"),

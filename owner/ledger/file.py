@@ -18,12 +18,14 @@ from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import LedgerCorruptError, LedgerError, LedgerVersionError
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow, damaged, verify_chain
 from dppca.owner.ledger.entries import Commitment
+from dppca.owner.ledger.entry_documents import has_later_form
 from dppca.owner.ledger.openers import digest_sums
 
 BUSY_MS = 5_000  # milliseconds that SQLite waits for another process
 _APPLICATION_ID = 0x44505043  # "DPPC"
-VERSION, UNSALTED = 7, 6
-"""Version of the file; its number before entries had random bytes, as 0.1.0 wrote it."""
+LATEST, VERSION, UNSALTED = 8, 7, 6
+"""Versions of the file: with entries that say how cells are read, which 0.2.0 does not know; of a
+new file; and before entries had random bytes, as 0.1.0 wrote it."""
 
 _ADD_SALT = "ALTER TABLE entries ADD COLUMN salt BLOB NOT NULL DEFAULT x''"
 _UNSALTED_ENTRIES = (
@@ -99,10 +101,10 @@ def check_version(connection: sqlite3.Connection) -> None:
     version = _version(connection)
     if application != _APPLICATION_ID:
         raise LedgerError("ledger.sqlite is not a ledger")
-    if version not in (UNSALTED, VERSION):
+    if not UNSALTED <= version <= LATEST:
         raise LedgerVersionError(
-            f"ledger.sqlite has version {version}; this software reads versions {UNSALTED} and "
-            f"{VERSION}: run the dppca-owner that wrote it; do not take an older copy of the "
+            f"ledger.sqlite has version {version}; this software reads versions {UNSALTED} to "
+            f"{LATEST}: run the dppca-owner that wrote it; do not take an older copy of the "
             "ledger, which would forget charges"
         )
 
@@ -113,18 +115,24 @@ def check_form(connection: sqlite3.Connection) -> None:
     statements = connection.execute(
         "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()
-    entries = _DEFINITIONS[0] if _version(connection) == VERSION else _UNSALTED_ENTRIES
+    entries = _UNSALTED_ENTRIES if _version(connection) == UNSALTED else _DEFINITIONS[0]
     if {sql for (sql,) in statements} != {entries, *_DEFINITIONS[1:]}:
         raise LedgerCorruptError(
             "the ledger is damaged: its tables or the triggers that guard them were changed"
         )
 
 
-def make_salted(connection: sqlite3.Connection) -> None:
-    """Give a ledger of 0.1.0 this version, within a transaction; 0.1.0 refuses it afterwards."""
-    if _version(connection) != VERSION:
+def prepare_entry(connection: sqlite3.Connection, document: bytes) -> None:
+    """Raise the file's version for an entry, within a transaction, if it must be.
+
+    A ledger of 0.1.0 gets random bytes. Software that does not know the entry's form then says so,
+    and does not take the ledger for a damaged one.
+    """
+    if _version(connection) == UNSALTED:
         connection.execute(_ADD_SALT)
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    if has_later_form(document):
+        connection.execute(f"PRAGMA user_version = {LATEST}")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -261,7 +269,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 def _rows(connection: sqlite3.Connection) -> Iterator[LedgerRow]:
     """Every entry as stored in the file; not yet verified."""
-    salt = "salt" if _version(connection) == VERSION else "x''"
+    salt = "x''" if _version(connection) == UNSALTED else "salt"
     return (LedgerRow(*row) for row in connection.execute(_ALL_ENTRIES.format(salt)))
 
 

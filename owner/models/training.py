@@ -43,6 +43,7 @@ from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.records.table import Table, open_table, usual_batch
 from dppca.owner.records.text_format import USUAL, TextFormat
 from dppca.owner.synthesis.tables import open_writer
@@ -154,12 +155,14 @@ def predict_file(
     output: Path,
     *,
     text_format: TextFormat = USUAL,
+    mapping: MappingPlace | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Prediction:
     """Classify the rows of a file; the file need not have the target.
 
     Predictions of a model of any label are computed from rows of the site: they are site-only.
-    ``text_format`` says how text is written; ``output`` is ``.csv``, ``.parquet`` or ``.arrow``,
+    ``text_format`` says how text is written, ``mapping`` which columns its attributes are;
+    ``output`` is ``.csv``, ``.parquet`` or ``.arrow``,
     with columns ``row`` (from 1) and ``predicted`` (a label). Raise `DataError` or `SettingError`
     if the data cannot be read, or the output not be written.
     """
@@ -167,7 +170,8 @@ def predict_file(
         raise SettingError(f"the output {output} is the data file: name another")
     started = time.perf_counter()
     schema, attribute = model.schema, model.target_attribute
-    table = open_table(local_files(data, text_format), schema, optional=(model.target,))
+    place = local_files(data, text_format).mapped(mapping)
+    table = open_table(place, schema, optional=(model.target,))
     index = schema.find_index(model.target)
     labels = pa.array(attribute.labels, pa.string())
     fields = pa.schema([("row", pa.int64()), ("predicted", pa.string())])
@@ -258,7 +262,7 @@ def read_rows(
     for cells in table.cells(usual_batch(table.schema)):
         columns, n_batch = cells.columns(), cells.n_rows
         if tally is not None:
-            tally.add(columns, cells.arrays, cells.keys)
+            tally.add(columns, cells.plain, cells.keys, outcomes=cells.outcomes)
         if chosen is not None:
             first, last = np.searchsorted(chosen, [before, before + n_batch])
             picked = chosen[first:last] - before

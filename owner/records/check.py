@@ -14,6 +14,7 @@ fails it is tested value by value.
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from types import MappingProxyType
@@ -48,9 +49,11 @@ from dppca.owner.records.faults import (
     form_of,
 )
 from dppca.owner.records.keys import KeyCounts
+from dppca.owner.records.mapping_cells import Outcome, Outcomes
+from dppca.owner.records.mapping_words import describe_mapping
 from dppca.owner.records.remarks import Remarks
 from dppca.owner.records.repeats import Repeats, value_text
-from dppca.owner.records.source_facts import FaultCount, Labels, SourceFacts
+from dppca.owner.records.source_facts import FaultCount, SourceFacts
 from dppca.owner.records.table import Table, rows_at_once
 
 Masks = Mapping[str, Mapping[FaultKind, NDArray[np.bool_]]]
@@ -71,6 +74,7 @@ class FaultCounts:
         }
         self._remarks = {a.name: Remarks(a) for a in schema.attributes}
         self._out = {a.name: Repeats() for a in schema.attributes if isinstance(a, Numeric)}
+        self._outcomes: dict[str, Counter[Outcome]] = {}
         self._occurring: set[int] = set()
         self._keys = KeyCounts()
         self._n_rows = 0
@@ -81,11 +85,14 @@ class FaultCounts:
         columns: Sequence[Column],
         cells: Mapping[str, pa.Array] = MappingProxyType({}),
         keys: pa.Array | None = None,
+        *,
+        outcomes: Outcomes = MappingProxyType({}),
     ) -> Masks:
         """Count a batch of columns as `encode` takes them; infinities are counted separately.
 
         ``cells`` are the arrays that they were made of, by attribute, for remarks on them; ``keys``
-        tell the people of these rows apart. Return masks of the rows at fault, by attribute and
+        tell the people of these rows apart; ``outcomes`` says what a mapping made of cells. Return
+        masks of the rows at fault, by attribute and
         kind; a sound attribute has no entry.
         """
         if keys is not None:
@@ -113,6 +120,7 @@ class FaultCounts:
                         self._found[name][kind] = earlier.extended(rows.tolist(), self._limit)
             for name, each in remarks.items():
                 self._remarks[name].merge(each.to_document())
+            self._add_outcomes(outcomes)
             for attribute, column in zip(self._schema.attributes, columns, strict=True):
                 out = masks.get(attribute.name, {}).get(FaultKind.OUT_OF_BOUNDS)
                 if out is not None and out.any():
@@ -124,6 +132,10 @@ class FaultCounts:
                 self._occurring |= {int(code) for code in np.unique(codes) if code >= 0}
             self._n_rows += len(columns[0])
         return masks
+
+    def _add_outcomes(self, outcomes: Outcomes) -> None:
+        for name, counts in outcomes.items():
+            self._outcomes.setdefault(name, Counter()).update(counts)
 
     def add_keys(self, table: Table) -> None:
         """Count the table's keys in a pass of their own, where others added its pinned rows."""
@@ -143,7 +155,7 @@ class FaultCounts:
         remarks = {name: each.to_document() for name, each in self._remarks.items()}
         whole = {"rows": self._n_rows, "found": counts, "occurring": sorted(self._occurring)}
         out = {name: each.to_document() for name, each in self._out.items()}
-        return json.dumps({**whole, "remarks": remarks, "out": out})
+        return json.dumps({**whole, "remarks": remarks, "out": out, "outcomes": self._outcomes})
 
     def merge(self, text: str, *, first_row: int) -> None:
         """Add counts from `to_json`, for rows that follow ``first_row``.
@@ -153,6 +165,10 @@ class FaultCounts:
         """
         document = json.loads(text)
         n_rows, occurring = int(document["rows"]), {int(code) for code in document["occurring"]}
+        outcomes = {
+            name: {Outcome(kind): int(count) for kind, count in counts.items()}
+            for name, counts in document["outcomes"].items()
+        }
         additions = [
             (self._found[name], FaultKind(kind), int(count), [first_row + int(row) for row in rows])
             for name, kinds in document["found"].items()
@@ -165,6 +181,7 @@ class FaultCounts:
                 kinds[kind] = FaultCount(earlier.count + count, tuple(kept))
             for name, remarks in document["remarks"].items():
                 self._remarks[name].merge(remarks)
+            self._add_outcomes(outcomes)
             for name, (total, values) in document["out"].items():
                 self._out[name].merge(int(total), ((float(v), int(n)) for v, n in values))
             self._occurring |= occurring
@@ -188,7 +205,8 @@ class FaultCounts:
                     self._found[a.name],
                     **self._remarks[a.name].report(),
                     commonest_out=self._commonest_out(a),
-                    value_labels=_value_labels(a, facts.value_labels),
+                    value_labels={} if table is None else _value_labels(a, table),
+                    outcomes=dict(self._outcomes.get(a.name, {})),
                 )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
@@ -203,6 +221,7 @@ class FaultCounts:
             files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
             key=None if table is None else self._people(table),
             repeating=() if table is None or table.key else find_repeating(table.source.names),
+            mapping=() if table is None or table.mapped is None else describe_mapping(table.mapped),
             **facts.shown(),
         )
 
@@ -247,7 +266,7 @@ def check_table(
     if keys is not None:
         csv.writer(keys, lineterminator="\n").writerow(["attribute", "fault", table.key])
     for cells in table.cells(rows_at_once(schema)):
-        masks = tally.add(cells.columns(), cells.arrays, cells.keys)
+        masks = tally.add(cells.columns(), cells.plain, cells.keys, outcomes=cells.outcomes)
         if keys is not None:
             _write_keys(keys, cells.keys, masks)
         if progress is not None:
@@ -314,9 +333,10 @@ def _labelled(schema: Schema, target: str) -> Binary | Categorical:
     return attribute
 
 
-def _value_labels(attribute: Attribute, found: Labels) -> Mapping[str, str]:
+def _value_labels(attribute: Attribute, table: Table) -> Mapping[str, str]:
     """Labels of the schema that a file gives to its codes, which are what is read."""
-    labels, codes = list_labels(attribute) or (), found.get(attribute.name.strip(), {})
+    column = table.plain_columns.get(attribute.name, "")
+    labels, codes = list_labels(attribute) or (), table.source.facts.value_labels.get(column, {})
     return {label: code for label, code in codes.items() if label in labels and code not in labels}
 
 

@@ -19,6 +19,7 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Attribute, Categorical, Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.kernel.study import FaultRule
+from dppca.owner.records.mapping_cells import Outcome
 from dppca.owner.records.source_facts import FaultCount, LineFault, ShownFacts
 
 WARNING = (
@@ -103,6 +104,12 @@ class AttributeReport:
         "labels that the schema lists, and the codes that the file has in their place",
     ] = field(default_factory=dict)
 
+    outcomes: Annotated[
+        Mapping[Outcome, int],
+        "cells that a mapping read by a rule: `code` (one of the site's codes for missing), "
+        "`otherwise` (not listed), `no-case` (no case holds)",
+    ] = field(default_factory=dict)
+
     def count(self, kind: FaultKind) -> int:
         """Values of one kind."""
         return self.found.get(kind, FaultCount()).count
@@ -174,6 +181,9 @@ class CheckReport(ShownFacts):
         "columns whose names say that a person may have several rows, such as REDCap's "
         "`redcap_repeat_instrument`, where no key counts them",
     ] = ()
+    mapping: Annotated[
+        tuple[str, ...], "where attributes come from by the site's mapping, in words; none without"
+    ] = ()
     refuse_if_above: Annotated[float | None, "share of faults that the study allows"] = None
     label: Annotated[Label, "where it may go"] = Label.SITE_ONLY
     warning: Annotated[str, "what must not be done with it"] = WARNING
@@ -209,10 +219,11 @@ class CheckReport(ShownFacts):
     def without_values(self) -> CheckReport:
         """Return the counts alone, for what says that something was sent: it is kept and passed on.
 
-        A value that many rows have is for the people who look at the data, in `check` and `review`.
+        A value that many rows have, and words of a mapping, are for the people who look at the
+        data, in `check` and `review`.
         """
         found = {name: replace(each, commonest_out="") for name, each in self.attributes.items()}
-        return replace(self, attributes=found)
+        return replace(self, attributes=found, mapping=())
 
     def under(self, rule: FaultRule | None) -> CheckReport:
         """Report with a study's rule applied."""

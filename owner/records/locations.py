@@ -17,7 +17,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations, takewhile
 from pathlib import Path
 from posixpath import normpath
@@ -26,6 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 from dppca.common.kernel.durable.files import HAS_MODES
 from dppca.common.kernel.errors import SettingError
+from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.records.sources import Source
 from dppca.owner.records.text_format import TextFormat
 from dppca.owner.records.wild_cards import WILD
@@ -53,11 +54,13 @@ class Location(ABC):
     """A place that rows can be read from, of any kind.
 
     ``title`` is its name in messages; ``engine`` reads it unless the policy names one, and is empty
-    for this process.
+    for this process. ``mapping`` says where it is stated how its columns become a study's
+    attributes; it does not change where the rows are.
     """
 
     title: str
     engine: ClassVar[str] = ""
+    mapping: MappingPlace | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -80,6 +83,10 @@ class Location(ABC):
     def written(self, text_format: TextFormat) -> Self:  # noqa: ARG002 - it has no text
         """Location of the same rows, with text files read in another format."""
         return self
+
+    def mapped(self, mapping: MappingPlace | None) -> Self:
+        """Location of the same rows, with columns that a mapping turns into attributes."""
+        return replace(self, mapping=mapping)
 
     def examine(self) -> Sequence[Remark]:
         """Remarks on it before a row is read; raises as `open` does."""

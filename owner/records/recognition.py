@@ -71,13 +71,16 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
     if used is None or form is None:
         return ()
     first = location.open().parts[0]
-    mark = find_delimiter(first.names, [each.name for each in schema.attributes])
+    columns = {attribute.name.strip(): attribute for attribute in schema.attributes}
+    if location.mapping is not None:
+        columns = location.mapping.read().rules(schema).forms()
+    mark = find_delimiter(first.names, [*columns])
     if mark is not None:
         form = replace(form, delimiter=mark)
     raw = TextFormat(form.delimiter)
     if raw != used:
         first = location.written(raw).open().parts[0]
-    counted = _count_cells(first, schema)
+    counted = _count_cells(first, columns)
     dates = [each for each in counted if isinstance(each[0], Date)]
     others = [each for each in counted if not isinstance(each[0], Date)]
     formats = tuple(
@@ -94,9 +97,9 @@ def _changed(form: TextFormat, changes: Mapping[str, Any]) -> TextFormat | None:
     return None
 
 
-def _count_cells(source: Source, schema: Schema) -> _Counted:
+def _count_cells(source: Source, columns: Mapping[str, Attribute]) -> _Counted:
     """Count the first cells of the columns that are texts."""
-    found = {a.name.strip(): a for a in schema.attributes if a.name.strip() in source.names}
+    found = {name: each for name, each in columns.items() if name in source.names}
     if not found:
         return []
     wanted = Wanted([*found], _BATCH_ROWS, (), {})

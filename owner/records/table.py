@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,12 +29,14 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod, choose_method
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
-from dppca.common.kernel.schema import Column, Schema
+from dppca.common.kernel.schema import Attribute, Column, Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
+from dppca.owner.records.mapping_cells import MappedColumns, Outcome, Outcomes
+from dppca.owner.records.mapping_files import digest_reading
 from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.text_format import DELIMITERS, TextFormat
@@ -49,8 +51,17 @@ _WIDE = 2048
 class Tally(Protocol):
     """Counter of what coding replaces, such as `dppca.owner.records.check.FaultCounts`."""
 
-    def add(self, columns: Sequence[Column], cells: Mapping[str, Any], keys: Any) -> object:
+    def add(
+        self,
+        columns: Sequence[Column],
+        cells: Mapping[str, Any],
+        keys: Any,
+        *,
+        outcomes: Outcomes,
+    ) -> object:
         """Count a batch of columns as `encode` takes them, its cells and its keys, None without.
+
+        ``outcomes`` says what a mapping made of cells.
 
         Several threads may call.
         """
@@ -62,13 +73,17 @@ class Table:
 
     ``absent`` are attributes that are allowed to be absent and are; each of their values is
     missing. ``key`` is the column that tells people apart, where their rows are counted: every
-    batch brings it, so that the rows that are added are the rows that are counted.
+    batch brings it, so that the rows that are added are the rows that are counted. ``mapped`` are
+    the rules of a site's mapping, None without one; ``reading_sha256`` is the digest of these and
+    of the format, empty if cells are read as they are.
     """
 
     schema: Schema
     source: Source
     absent: tuple[str, ...] = ()
     key: str = ""
+    mapped: MappedColumns | None = None
+    reading_sha256: str = ""
 
     @property
     def title(self) -> str:
@@ -82,9 +97,23 @@ class Table:
 
     @property
     def extra_columns(self) -> tuple[str, ...]:
-        """Columns that the schema does not name; not read."""
-        known = {attribute.name.strip() for attribute in self.schema.attributes}
+        """Columns that neither the schema nor the mapping names; not read."""
+        known = {*self.own_columns} | {a.name.strip() for a in self.schema.attributes}
         return tuple(name for name in self.source.names if name not in known)
+
+    @property
+    def own_columns(self) -> list[str]:
+        """Columns of the source that attributes are read from, each once."""
+        if self.mapped is not None:
+            return [*self.mapped.columns]
+        return [a.name.strip() for a in self.schema.attributes if a.name not in self.absent]
+
+    @property
+    def plain_columns(self) -> dict[str, str]:
+        """Attributes that are a column as it is, and that column."""
+        if self.mapped is not None:
+            return self.mapped.plain
+        return {a.name: a.name.strip() for a in self.schema.attributes if a.name not in self.absent}
 
     @contextmanager
     def latest(self, key: str = "") -> Iterator[Table]:
@@ -135,25 +164,31 @@ class Table:
         key = key or self.key
         if batch_rows < 1:
             raise SettingError(f"batch_rows is {batch_rows}; it must be at least 1")
-        read = [a for a in self.schema.attributes if a.name not in self.absent]
-        names = [a.name.strip() for a in read]
+        columns = self.own_columns
+        names = [*columns]
         if key and key not in names:
             names.append(key)
             self.require_key(key)
-        labels = [a.name.strip() for a in read if list_labels(a) is not None]
-        # If no column is converted, the rows must still be counted.
         n_rows, known = 0, KnownLists()
-        attributes = {a.name.strip(): a for a in read}
-        wanted = Wanted(names or self.source.names[:1], batch_rows, labels, attributes)
-        for arrays in self.source.read(wanted):
+        for arrays in self.source.read(self._wanted(names, batch_rows)):
             n_batch = len(arrays[0])
             if n_batch == 0:
                 continue
             n_rows += n_batch
-            arrays_by_name = dict(zip((a.name for a in read), arrays, strict=False))
+            read = dict(zip(columns, arrays, strict=False))
             keys = self.source.key_cells(key, arrays[names.index(key)]) if key else None
-            yield CellBatch(self.schema, n_batch, arrays_by_name, keys, known)
+            yield CellBatch(self.schema, n_batch, read, keys, known, self.mapped)
         self.source.require_rows(n_rows)
+
+    def _wanted(self, names: Sequence[str], batch_rows: int) -> Wanted:
+        """Return the columns to read; if no cell is converted, the rows must still be counted."""
+        if self.mapped is not None:
+            labels, attributes = self.mapped.texts(), self.mapped.forms()
+        else:
+            attributes = {a.name.strip(): a for a in self.schema.attributes}
+            labels = [name for name, a in attributes.items() if list_labels(a) is not None]
+            labels = [name for name in labels if name in names]
+        return Wanted(names or self.source.names[:1], batch_rows, labels, attributes)
 
     def count_keys(self, key: str, *, allowed: int) -> KeyReport:
         """Count the rows of each key; raise `DataError` unless every file has its column once.
@@ -175,8 +210,18 @@ class Table:
             yield self.source.key_cells(self.key, cells)
 
     def require_key(self, key: str) -> None:
-        """Raise `DataError` unless every file has the column once and its rows can be counted."""
+        """Raise `DataError` unless every file has the column once and its rows can be counted.
+
+        Raise `SettingError` if a mapping gives the key's name to something else.
+        """
         self.source.require_known([key])
+        if self.plain_columns.get(key, key) != key or (
+            self.mapped is not None and key in self.mapped.rules and key not in self.mapped.plain
+        ):
+            raise SettingError(
+                f"the mapping has a rule for {key}, which is also the key of {self.title}: the key "
+                "is a column of this site as it is. Give one of the two another name"
+            )
         if not (self.source.is_pinned or self.source.is_live):
             raise DataError(
                 f"{self.title} has no versions: its rows may be others in another pass, so that "
@@ -192,10 +237,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class CellBatch:
-    """A batch as it was read: Arrow arrays by attribute, none for those that are absent.
+    """A batch as it was read: Arrow arrays by column, none for attributes that are absent.
 
     ``keys`` is the column that identifies its rows, if it was requested. ``known`` are dictionaries
-    that batches of one pass share.
+    that batches of one pass share. ``mapped`` makes attributes of the columns; without it each is
+    the column of its name.
     """
 
     schema: Schema
@@ -203,9 +249,20 @@ class CellBatch:
     arrays: Mapping[str, Any]
     keys: Any = None
     known: KnownLists | None = None
+    mapped: MappedColumns | None = None
+    outcomes: dict[str, Counter[Outcome]] = field(default_factory=dict)
+    """What a mapping made of cells, by attribute, once `columns` was asked for all differences."""
 
     def columns(self, *, distinguish_missing: bool = True) -> list[Column]:
         """Columns for `encode`: an array of shape (n_rows,) per attribute, as of `parse_column`."""
+        if self.mapped is not None:
+            return self.mapped.convert(
+                self.arrays,
+                self.n_rows,
+                known=self.known,
+                distinguish_missing=distinguish_missing,
+                counts=self.outcomes if distinguish_missing else None,
+            )
         return [
             parse_column(
                 a,
@@ -217,6 +274,13 @@ class CellBatch:
             else absent_column(a, self.n_rows)
             for a in self.schema.attributes
         ]
+
+    @property
+    def plain(self) -> Mapping[str, Any]:
+        """Arrays by attribute, of those that are a column as it is."""
+        if self.mapped is None:
+            return self.arrays
+        return {name: self.arrays[column] for name, column in self.mapped.plain.items()}
 
 
 def _joined(parts: list[list[Column]]) -> list[Column]:
@@ -234,42 +298,50 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
     """
     location = local_files(place) if isinstance(place, Path) else place
-    if location.text_format is not None:
-        _require_one_meaning(location.text_format, schema)
-    source = location.open()
-    wanted = [attribute.name for attribute in schema.attributes]
+    stated = None if location.mapping is None else location.mapping.read()
+    source, form = location.open(), location.text_format
+    wanted = [attribute.name for attribute in schema.attributes] if stated is None else []
+    named = () if stated is None else stated.rules(schema).columns
     absent = tuple(n for n in wanted if n in optional and n.strip() not in source.names)
     for part in source.parts:
-        _require_columns(part, [n for n in wanted if n not in absent], location.text_format)
+        _require_columns(part, [n for n in wanted if n not in absent], form, also=named)
+    mapped = None if stated is None else stated.plan(schema, source, absent=optional)
+    if form is not None:
+        _require_one_meaning(form, schema.attributes if mapped is None else mapped.forms().values())
     if source.n_rows == 0:
         raise DataError(f"{source.title} has columns but no rows: {source.mend}")
-    return Table(schema, source, absent)
+    digest = digest_reading(mapped, form)
+    return Table(schema, source, absent, mapped=mapped, reading_sha256=digest)
 
 
-def _require_one_meaning(text_format: TextFormat, schema: Schema) -> None:
+def _require_one_meaning(text_format: TextFormat, attributes: Iterable[Attribute]) -> None:
     if text_format.missing:
         from dppca.owner.records.text_cells import missing_labels
 
-        if twice := missing_labels(text_format, schema.attributes):
+        if twice := missing_labels(text_format, [*attributes]):
             raise SettingError(
                 f"the format's words for missing are labels, too: {'; '.join(twice)}. Leave these "
                 "words out, and export missing values as empty cells"
             )
 
 
-def _require_columns(source: Source, wanted: list[str], text_format: TextFormat | None) -> None:
+def _require_columns(
+    source: Source, wanted: list[str], text_format: TextFormat | None, *, also: Sequence[str] = ()
+) -> None:
+    """Require columns that are found by their own name; ``also`` are those that a mapping names."""
     title, names = source.title, source.names
     count = Counter(names)
     missing = [n for n in wanted if not count[n.strip()]]
     repeated = [n for n in wanted if count[n.strip()] > 1]
-    source.require_known(wanted)
+    source.require_known([*wanted, *also])
     if twice := [n for n in repeated if n.strip() in source.in_folders]:
         raise DataError(
             f"{title} has the columns {', '.join(twice)} in the name of a folder (such as "
             f"{twice[0]}=...), and also in another folder's name, or twice in the file: rename one "
             "of them, so that it is clear which one counts"
         )
-    if missing or repeated:
+    wanted = [*wanted, *also]
+    if missing or repeated or any(not count[n] for n in also):
         line = "" if text_format is None else text_format.delimiter.join(names).casefold().strip()
         marks = {f"sep={mark}".strip(): words for mark, words in DELIMITERS.items()}
         if line in marks:
@@ -285,6 +357,7 @@ def _require_columns(source: Source, wanted: list[str], text_format: TextFormat 
                 "(`format` in policy.yaml, or --format for a file). `dppca-owner check` "
                 "says what to write"
             )
+    if missing or repeated:
         explained = _explain_columns(title, names, missing, repeated)
         columns = _describe_columns(names, wanted, from_text=source.is_named_by_a_line)
         raise DataError(f"{explained}. {columns}")
@@ -373,7 +446,7 @@ def moments_of_table(
             columns = cells.columns(distinguish_missing=tally is not None)
             sums.add(columns)
             if tally is not None:
-                tally.add(columns, cells.arrays, cells.keys)
+                tally.add(columns, cells.plain, cells.keys, outcomes=cells.outcomes)
             added.put(cells.n_rows)
         return sums.total()
 

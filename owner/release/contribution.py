@@ -98,7 +98,9 @@ class Review:
 
     With masks and seals ``n_bytes``, the size of the packed vector, is an upper limit. ``request``
     is the charge, the claim and the account; ``step`` is the next step of `contribute`; ``first``
-    is the study that this one continues, None if there is none or its document is not known.
+    is the study that this one continues, None if there is none or its document is not known;
+    ``read_otherwise`` the study of the data set's last release, if its cells were read in another
+    way.
     """
 
     study: Study
@@ -110,6 +112,7 @@ class Review:
     budget_status: BudgetStatus
     step: NextStep
     first: Study | None = None
+    read_otherwise: str | None = None
 
     @property
     def federation(self) -> ComposedGuarantee:
@@ -182,6 +185,19 @@ def review(
         step=decide_step(history, study.digest),
         first=first,
     )
+
+
+def find_other_reading(history: History, request: ReleaseRequest) -> str | None:
+    """Return the study of the data set's last release, if its cells were read in another way."""
+    earlier = [
+        charge.request
+        for charge in history.charges
+        if charge.request.data_set == request.data_set
+        and charge.request.request_digest != request.request_digest
+    ]
+    if not earlier or earlier[-1].reading_sha256 == request.reading_sha256:
+        return None
+    return earlier[-1].study
 
 
 def require_possible(

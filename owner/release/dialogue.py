@@ -121,6 +121,7 @@ def outline_release(
     site_only: dict[str, Any] = {
         "data_set": request.data_set,
         "query_sha256": request.query_sha256,
+        "reading_sha256": request.reading_sha256,
         "rows": None if is_live else n_rows,
         "budget": budget,
         "step": step.value,

@@ -74,7 +74,12 @@ def request_of_rows(request: ReleaseRequest, table: Table, engine: str) -> Relea
 
     ``engine`` is the address of what reads them.
     """
-    return replace(request, query_sha256=table.source.query_sha256, engine=ledger_name(engine))
+    return replace(
+        request,
+        query_sha256=table.source.query_sha256,
+        reading_sha256=table.reading_sha256,
+        engine=ledger_name(engine),
+    )
 
 
 def require_rows_of_people(counted: CheckReport) -> None:

@@ -19,6 +19,7 @@ from dppca.owner.records.faults import (
     key_line,
 )
 from dppca.owner.records.lines import LINE_BYTES
+from dppca.owner.records.mapping_words import outcome_lines
 from dppca.owner.records.source_facts import FaultCount, LineFault
 
 
@@ -127,12 +128,19 @@ def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
             f"{name}: the study lists value labels of the file, of which codes are read: ask for "
             f"a study that lists {pairs}, or export the labels to CSV"
         )
+    lines += outcome_lines(name, attribute.outcomes)
     if attribute.zones:
         lines.append(
             f"{name}: its times have a zone ({', '.join(attribute.zones)}); each counts as its day "
             "there"
         )
     return lines
+
+
+def mapping_lines(report: CheckReport) -> list[str]:
+    """Return where attributes come from by a site's mapping; none without one."""
+    title = "Where attributes come from, by this site's mapping (site-only):"
+    return [title, *(f"  {line}" for line in report.mapping)] if report.mapping else []
 
 
 def repeating_line(report: CheckReport) -> str:
@@ -221,6 +229,7 @@ def check_text(report: CheckReport) -> str:
         lines.append(f"  {key_line(report.key)}")
     if asked := repeating_line(report):
         lines.append(f"  {asked}")
+    lines += [f"  {line}" for line in mapping_lines(report)]
     if report.extra_columns:
         lines.append(
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"

@@ -18,7 +18,13 @@ from dppca.owner.release.next_step import NextStep
 from dppca.owner.release.weights import WeightRelease, WeightRows
 from dppca.owner.render.charges import standing_lines
 from dppca.owner.render.contributions import StoredCharge, charged_text
-from dppca.owner.render.faults import alarm_lines, counts_line, counts_text, with_counts
+from dppca.owner.render.faults import (
+    alarm_lines,
+    counts_line,
+    counts_text,
+    mapping_lines,
+    with_counts,
+)
 
 if TYPE_CHECKING:
     from dppca.owner.models.training import Prediction
@@ -109,7 +115,8 @@ class ModelOffer:
 
     def text(self) -> str:
         """Return content, cost and counts (`ReleaseOffer`)."""
-        return f"{self._terms()}\n{counts_text(self.counted)}"
+        lines = [self._terms(), *mapping_lines(self.counted), counts_text(self.counted)]
+        return "\n".join(lines)
 
     def question(self) -> str:
         """See `ReleaseOffer`."""

@@ -39,7 +39,7 @@ from dppca.owner.render.asked import (
     entries_text,
 )
 from dppca.owner.render.charges import ChargedCost, charged_cost, explain_fall, standing_lines
-from dppca.owner.render.faults import alarm_lines, counts_line, counts_text
+from dppca.owner.render.faults import alarm_lines, counts_line, counts_text, mapping_lines
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet
@@ -69,6 +69,10 @@ _GROWN = {
 }
 _MASKED = (
     "They leave masked: only the sum over all owners can be read, once the openers have answered."
+)
+_OTHERWISE = (
+    "CHANGED: for study {} this data set was read by another mapping, one_hot or format, so that "
+    "numbers of the two studies may not mean the same"
 )
 _MOST_NAMED = 4
 _MOST_LABELS = 12
@@ -145,6 +149,11 @@ class ReviewDocument(ChargedCost):
     grown: Annotated[
         Regrown | None,
         "whether the trees are those that their file of rows gives; null if none were grown",
+    ]
+    read_otherwise: Annotated[
+        str | None,
+        "study of the data set's last release, if its cells were read in another way (mapping, "
+        "one_hot, format); null if they were not, or there is none",
     ]
     refused: Annotated[
         str | None, "why `contribute` would refuse it, all reasons; null if it would not"
@@ -284,6 +293,7 @@ class ContributionPreview:
             continues=study.continues is not None,
             forecast=self.forecast if with_forecast else None,
             grown=self.grown,
+            read_otherwise=found.read_otherwise,
             refused="; ".join(map(str, self.refusals)) or None,
             coded_by_rule=self.counted,
         )
@@ -354,6 +364,10 @@ def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
         ("Costs", f"ε {decimal_text(found.epsilon)}, δ {decimal_text(found.delta)}, once"),
         ("Of", budget.population + (f" ({budget.who})" if budget.who else "")),
     ]
+    if found.coded_by_rule.mapping:
+        facts.append(("Where attributes come from", "; ".join(found.coded_by_rule.mapping)))
+    if found.read_otherwise is not None:
+        facts.append(("Note", _OTHERWISE.format(found.read_otherwise)))
     if budget.remaining_after is not None:
         left = f"ε {left_text(budget.remaining_after)} of {decimal_text(budget.epsilon)}"
         facts.append(("Left afterwards", left))
@@ -401,6 +415,8 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *([f"  {WHOSE.lower()}:"] if words else []),
         *quoted_lines(words),
         *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
+        *mapping_lines(found.coded_by_rule),
+        *([] if found.read_otherwise is None else [f"  {_OTHERWISE.format(found.read_otherwise)}"]),
         f"The curator adds up what all owners send. The result, {found.components}, "
         f"goes to {owners}.",
         "What it costs:",

@@ -22,7 +22,8 @@ class SiteConsent(StrictDocument):
     """``consent.json``: the facts that were shown, in words, and when they were agreed to.
 
     ``digest`` is the study's; ``policy`` the path of policy.yaml, and ``policy_sha256`` the digest
-    of that file as it was.
+    of that file as it was. ``reading_sha256`` is the ledger's digest of how cells are read, empty
+    if they are read as they are.
     """
 
     version: Literal[1] = 1
@@ -32,6 +33,7 @@ class SiteConsent(StrictDocument):
     policy_sha256: str
     facts: tuple[tuple[str, str], ...]
     asserted: tuple[str, ...]
+    reading_sha256: str = ""
 
 
 def keep_consent(
@@ -41,6 +43,7 @@ def keep_consent(
     facts: Sequence[tuple[str, str]],
     *,
     asserted: Sequence[str],
+    reading_sha256: str,
     now: datetime,
 ) -> None:
     """Keep what was agreed to, in place of what was agreed to before."""
@@ -52,8 +55,10 @@ def keep_consent(
         policy_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
         facts=tuple(facts),
         asserted=tuple(asserted),
+        reading_sha256=reading_sha256,
     )
-    save(site.study_folder(study) / "consent.json", consent.model_dump_json().encode())
+    content = consent.model_dump_json(exclude=set() if reading_sha256 else {"reading_sha256"})
+    save(site.study_folder(study) / "consent.json", content.encode())
 
 
 def kept_consent(site: Site, study: str, digest: str) -> SiteConsent | None:

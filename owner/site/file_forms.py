@@ -217,6 +217,9 @@ class DataSetDocument(PlaceDocument):
         LABEL}``. Unless exactly one of them is 1 and all others 0, the attribute is missing.
     format
         With ``path``: how its text files are written. `check` proposes it; nothing is guessed.
+    mapping
+        The file that says how columns become a study's attributes, relative to the site's folder.
+        Default: each attribute is the column of its name.
     population
         The population of these rows. Its data sets may share files, or be queries of one database.
     aggregate

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dppca.owner.records.file_locations import locate_files
 from dppca.owner.records.locations import Location, Secret
+from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.site.format_document import FormatDocument
 
 _KEPT_ELSEWHERE = (
@@ -309,6 +310,7 @@ class PlaceDocument(StrictDocument):
     key: PathText | None = None
     one_hot: dict[str, dict[str, str]] | None = None
     format: FormatDocument | None = None
+    mapping: LocalText | None = None
 
     @model_validator(mode="after")
     def _require_place(self) -> Self:
@@ -338,16 +340,16 @@ class PlaceDocument(StrictDocument):
         ``folder`` is the site's.
         """
         if self.path is not None:
-            files = locate_files(self.path, folder=folder, data_set=name)
+            place: Location = locate_files(self.path, folder=folder, data_set=name)
             if self.format is not None:
-                files = files.written(self.format.read())
-            if not self.one_hot:
-                return files
-            from dppca.owner.records.one_hot import OneHotLocation
-
-            return OneHotLocation(files.title, files, self.one_hot)
-        assert self.source is not None  # noqa: S101 - one of the two is given
-        return self.source.chosen.locate(name, folder=folder, beside=self)
+                place = place.written(self.format.read())
+        else:
+            assert self.source is not None  # noqa: S101 - one of the two is given
+            place = self.source.chosen.locate(name, folder=folder, beside=self)
+        if self.mapping is None and not self.one_hot:
+            return place
+        file = None if self.mapping is None else folder / self.mapping
+        return place.mapped(MappingPlace(file, self.one_hot or {}))
 
     def asked(self, folder: Path) -> tuple[str, Path | None]:
         """The table and the file of the query; one of them is empty or None."""

@@ -185,7 +185,7 @@ def _place(parts: Parts, document: Mapping[str, Any]) -> str:
     names = [part for part, _ in steps]
     if names[:2] == ["schema", "attributes"] and len(names) > 2:
         names, steps = names[1:], steps[1:]
-    if names[:1] == ["attributes"] and len(names) > 1:
+    if names[:1] == ["attributes"] and any(isinstance(name, int) for name in names[1:2]):
         attribute = steps[1][1]
         name = attribute.get("name") if isinstance(attribute, Mapping) else None
         called = name if isinstance(name, str) and name else f"number {int(names[1]) + 1}"

@@ -130,7 +130,11 @@ class _Loader(yaml.SafeLoader):
         twice = sorted(key for key, count in Counter(keys).items() if count > 1)
         if twice:
             raise _OursError(None, None, f"{', '.join(twice)} given twice", node.start_mark)
-        return super().construct_mapping(node, deep=deep)
+        made = super().construct_mapping(node, deep=deep)
+        if len(made) < len(keys) and "<<" not in keys:  # 1, 1.0 and true are one key to Python
+            words = "two keys are one number: list it once, or put texts into quotes"
+            raise _OursError(None, None, words, node.start_mark)
+        return made
 
 
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)

@@ -13,7 +13,7 @@ from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.entries import ReleaseKind, Reservation
 from dppca.owner.ledger.entry_documents import from_document, to_document
-from dppca.owner.ledger.file import VERSION, read_archive, read_history
+from dppca.owner.ledger.file import LATEST, UNSALTED, read_archive, read_history
 from dppca.owner.ledger.populations import Account, Population
 from tests.support.ledgers import BUDGET, NOW, drawn, ledger_files, request_of, tamper
 from tests.support.studies import make_study, numeric_of
@@ -199,7 +199,7 @@ def test_a_ledger_without_its_guards_is_damaged(tmp_path: Path) -> None:
                 LedgerVersionError,
                 f"version {version}; this",
             )
-            for version in (VERSION - 2, VERSION + 1)
+            for version in (UNSALTED - 1, LATEST + 1)
         ),
     ],
 )

@@ -55,6 +55,7 @@ UNREMARKED: dict[str, Any] = {
     "declared_missing": 0,
     "commonest_out": "",
     "value_labels": {},
+    "outcomes": {},
 }
 
 

@@ -29,7 +29,7 @@ from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.keys import KeyRows, count_rows_of_keys, key_texts
 from dppca.owner.records.lakes import DeltaLocation
 from dppca.owner.records.locations import Location
-from dppca.owner.records.one_hot import OneHotLocation
+from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import TextFormat
 from tests.support.examples import examples
@@ -279,7 +279,7 @@ def test_files_of_a_folder_are_counted_together_and_each_needs_the_column(tmp_pa
 def test_one_hot_columns_beside_a_key_are_counted(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("p,a,b\n1,1,0\n1,0,1\n2,1,0\n")
     files = locate_files("rows.csv", folder=tmp_path, data_set="survey")
-    place = OneHotLocation("survey", files=files, one_hot={"sex": {"a": "f", "b": "m"}})
+    place = files.mapped(MappingPlace(one_hot={"sex": {"a": "f", "b": "m"}}))
     schema = make_schema(
         [binary_of("sex", ["f", "m"]), numeric_of("p", 0, 9)], max_rows_per_person=1
     )

@@ -8,7 +8,7 @@ import pytest
 
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.one_hot import OneHotLocation
+from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.records.recognition import propose_formats
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import USUAL, TextFormat
@@ -92,7 +92,7 @@ def test_rows_without_text_have_no_format(tmp_path: Path) -> None:
 def test_one_hot_columns_keep_the_format_of_their_files(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("age;born;s1;s2\n27,5;1990-01-31;1,0;0,0\n")
-    place = OneHotLocation("rows", local_files(path), {"sex": {"s1": "1", "s2": "2"}})
+    place = local_files(path).mapped(MappingPlace(one_hot={"sex": {"s1": "1", "s2": "2"}}))
     assert place.text_format == USUAL
     written = place.written(TextFormat(";", ","))
     (batch,) = open_table(written, SCHEMA).batches()

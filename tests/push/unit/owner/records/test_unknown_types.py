@@ -13,7 +13,7 @@ from dppca.common.kernel.attestation.file_headers import read_arrow_schema
 from dppca.common.kernel.errors import DataError
 from dppca.owner.records.columnar import open_parquet
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.one_hot import OneHotLocation
+from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.records.sources import Wanted
 from dppca.owner.records.stored_files import StoredFile
 from dppca.owner.records.table import open_table
@@ -64,7 +64,7 @@ def test_a_column_of_such_a_type_is_named_if_it_is_wanted(tmp_path: Path) -> Non
     with pytest.raises(DataError, match=r"type that pyarrow does not know.*128 bits \(id\)"):
         open_table(place, make_schema([age, numeric_of("id", 0, 9)]))
     with pytest.raises(DataError, match=r"128 bits \(id, s\)"):
-        OneHotLocation("survey", place, {"x": {"id": "a", "s": "b"}}).open()
+        open_table(place.mapped(MappingPlace(one_hot={"x": {"id": "a", "s": "b"}})), table.schema)
     with pytest.raises(DataError, match=r"128 bits \(id\)"):
         next(table.cells(9, key="id"))
 

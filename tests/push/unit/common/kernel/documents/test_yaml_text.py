@@ -43,3 +43,10 @@ def test_a_day_that_the_calendar_lacks_is_said_with_its_line() -> None:
             load_yaml(f"name: x\nlower: {day}\n")
         assert day not in str(raised.value)
     assert str(load_yaml("2023-02-28")) == "2023-02-28"
+
+
+@pytest.mark.parametrize("keys", ["1: a, 1.0: b", "1: a, true: b", "0: a, -0: b"])
+def test_keys_that_are_one_number_are_refused_since_only_one_would_be_kept(keys: str) -> None:
+    with pytest.raises(NotYamlError, match="line 1, column 4: two keys are one number"):
+        load_yaml(f"a: {{{keys}}}")
+    assert load_yaml("a: &x {k: 1}\nb: {<<: *x, k: 2}") == {"a": {"k": 1}, "b": {"k": 2}}

@@ -1,4 +1,4 @@
-"""One-hot columns are read as one column of labels, from the cells of each row alone."""
+"""Rules of a mapping, applied to a batch: a result depends on the cells of its own row alone."""
 
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.one_hot import OneHotLocation, _join_labels
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.locations import Location
+from dppca.owner.records.mapping_cells import MappedColumns
+from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_rules import Rule
+from dppca.owner.records.table import Table, moments_of_table, open_table
+from tests.support.engines import InProcess
 from tests.support.studies import make_study
 
 LABELS = ["north", "south", "east"]
@@ -34,13 +39,22 @@ KINDS = {
 }
 
 
-def location(path: Path, one_hot: Any = ONE_HOT) -> OneHotLocation:
-    files = local_files(path)
-    return OneHotLocation(files.title, files, one_hot)
+def location(path: Path) -> Location:
+    return local_files(path).mapped(MappingPlace(one_hot=ONE_HOT))
+
+
+def join_labels(columns: list[pa.Array], labels: list[str]) -> list[str | None]:
+    """Label of each row by a rule, None for a missing one."""
+    names = [f"c{place}" for place in range(len(columns))]
+    rule = Rule(one_hot=dict(zip(names, labels, strict=True)))
+    schema = make_study([{"name": "region", "type": "categorical", "categories": LABELS}]).table
+    arrays = dict(zip(names, columns, strict=True))
+    (codes,) = MappedColumns(schema, {"region": rule}).convert(arrays, len(columns[0]))
+    return [None if code < 0 else LABELS[int(code)] for code in codes]
 
 
 def regions(table: Table) -> list[int]:
-    codes = np.concatenate([columns[1] for columns in table.batches()])
+    codes: Any = np.concatenate([columns[1] for columns in table.batches()])
     return np.where(codes < 0, -1, codes).tolist()
 
 
@@ -78,9 +92,9 @@ def test_a_mark_is_its_number_in_every_spelling() -> None:
     ones, zeros = ["1.000", "+1", "1E0", " 1 ", "True"], ["-0", "0e5", ".0", " 0", "FALSE"]
     columns = [pa.array([*ones, *zeros, "1"]), pa.array([*zeros, *ones, "01"])]
     expected = [*["north"] * 5, *["south"] * 5, None]
-    assert _join_labels(columns, LABELS[:2]).to_pylist() == expected
+    assert join_labels(columns, LABELS[:2]) == expected
     narrow = [pa.array([1, 0], pa.float32()), pa.array(["0.00", "1.00"]).cast(pa.decimal128(3, 2))]
-    assert _join_labels(narrow, LABELS[:2]).to_pylist() == ["north", "south"]
+    assert join_labels(narrow, LABELS[:2]) == ["north", "south"]
 
 
 @given(
@@ -99,8 +113,7 @@ def test_a_mark_is_its_number_in_every_spelling() -> None:
 def test_a_label_depends_on_its_own_row_alone(cells: list[tuple[str | None, ...]]) -> None:
     def joined(some: list[tuple[str | None, ...]]) -> list[Any]:
         columns = [pa.array(list(each), pa.string()) for each in zip(*some, strict=True)]
-        found: list[Any] = _join_labels(columns, LABELS).to_pylist()
-        return found
+        return join_labels(columns, LABELS)
 
     assert joined(cells) == [label for row in cells for label in joined([row])]
 
@@ -119,9 +132,9 @@ def test_files_without_their_groups_are_refused(tmp_path: Path, change: Any, sai
         open_table(location(path), SCHEMA)
 
 
-def test_a_cluster_is_not_given_what_this_machine_alone_joins(tmp_path: Path) -> None:
-    parquet.write_table(rows(), path := tmp_path / "rows.parquet")
-    place = location(path)
-    assert place.place == place.files.place
-    with pytest.raises(SettingError, match="one-hot columns, which this machine alone joins"):
-        open_table(place, SCHEMA).source.pieces()
+def test_a_cluster_joins_them_as_this_machine_does(tmp_path: Path) -> None:
+    parquet.write_table(rows(), path := tmp_path / "rows.parquet", row_group_size=2)
+    table = open_table(location(path), SCHEMA)
+    found = InProcess().sum_table(table, tally=FaultCounts(SCHEMA), progress=lambda _: None)
+    assert (found.packed == moments_of_table(table, SCHEMA).packed).all()
+    assert location(path).place == local_files(path).place
