@@ -115,8 +115,9 @@ def test_what_rows_miss_is_named_in_deviations() -> None:
     even = np.outer(np.bincount(ward) / N, np.bincount(ill) / N).ravel()
     table = [(partition, counted, even)]
     missed = find_missed(schema, fit.targets, apart, table, tail=normal_tail)
-    assert {each.relation for each in missed} == {"ward and ill", "the table of ward and ill"}
-    assert all(each.deviations > 5 for each in missed)
+    worst = {each.relation for each in missed[:2]}
+    assert worst == {"ward and ill", "the table of ward and ill"}
+    assert all(each.deviations > 5 for each in missed[:2])
     held = [(partition, counted, counted.shares)]
     own = encode(schema, people) / float(1 << schema.resolution_bits)
     assert find_missed(schema, fit.targets, own, held, tail=normal_tail) == ()
