@@ -215,9 +215,9 @@ def field_targets(
     products = _without_means(layout, (second - np.outer(real, real)) * between)
     # The fit's noise is never below its own error; what is released is known better.
     shrunk = (entry_noise / noise) ** 2
-    numeric = np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds])
+    is_number = np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds])
     released, released_variance = _released(
-        layout, pooled, second, shrunk * entry_variance, shrunk * variance_of_mean, numeric
+        layout, pooled, second, shrunk * entry_variance, shrunk * variance_of_mean, is_number
     )
     least, most = _attainable(values, marginals, mu)
     margin, bound = np.sqrt(noise_variance), np.sqrt(np.outer(variance, variance))
@@ -236,7 +236,7 @@ def field_targets(
         between=between,
         entry_variance=entry_variance,
         mean_variance=variance_of_mean,
-        numeric=numeric,
+        numeric=is_number,
         released_mean=pooled,
         released=released,
         released_variance=released_variance,

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.checkout import ROOT
 
 PAGE = ROOT / "docs/explanation/read-the-kernel.md"
-MOST_LINES = 18_660
+MOST_LINES = 18_700
 """Squares of a weight and halved products took 310 lines: a third of them is their proof, and most
 of the rest the search by which their sensitivity is exact for weights that cost something."""
 
