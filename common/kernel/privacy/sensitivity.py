@@ -142,11 +142,6 @@ a quarter of their p, because the mean of a corner has -1/4 times the variance o
 
     L2^2 <= (3), (5) or (12) + max(0, min(max X, 1/16 + max (X - sum of the others' p/4))).     (14)
 
-Without target numerics and missing numbers it is also at most 1/16 above what rows attain whose
-numerics have beta = 0, 1/2 or 1, n_0 of them 1/2: (3) or (5) at r_0 + n_0/2, and X - n_0/16. For in
-gamma = 1/2 - beta, L2^2 is convex in all gamma^2 together but for -1/4 (sum gamma)^2 and a linear
-term, and there is a mixture of such rows with each mean of gamma and of gamma^2 in which only one
-gamma at a time leaves the sum's mean (vertices of the marginals' polytope), by a variance of 1/4.
 With missing numbers, each change of another adds a^2 - 1 sixteenths, one of a target as many, and
 each more of these max(a^2 - omega^2, 0).
 
@@ -188,7 +183,7 @@ from typing import Annotated
 from dppca.common.kernel.errors import SettingError
 
 MAX_RESOLUTION_BITS = 14
-SEARCHED = 32  # numerics of which (13) and rows inside are searched; else bounds are taken
+SEARCHED = 32  # numerics of which (13) is searched; of more, a bound is taken
 ROOT_BITS = 96  # irrational bounds are rounded up to multiples of 2^-96
 
 
@@ -396,8 +391,7 @@ def real_l2_squared(shape: Shape) -> Fraction:
     box = _largest_corner(shape, 2, parts=parts)
     alone = shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0
     if _square_weight(shape) > 1:
-        inside, box = _l2_inside(shape), box + _l2_of_heavy_squares(shape)
-        box = box if inside is None else min(box, inside)
+        box += _l2_of_heavy_squares(shape)
     elif alone and not any(missing):
         box += max(Fraction(0), (1 - 4 * weight) / 16)  # a single numeric column, w < 1/2
     return box + 2 * _count_weights(shape, power=2)
@@ -445,9 +439,9 @@ class _Corner:
         """Value of (5)."""
         return self.fixed + self.slope * r0 - self.pair * r0 * r0
 
-    def near_summit(self, most: int, parts: int = 1, less: Fraction = Fraction(0)) -> Iterator[int]:
-        """Yield the places beside the summit, ``less`` off, up to ``most``, in ``parts`` of one."""
-        summit = floor(parts * (self.slope / (2 * self.pair) - less))
+    def near_summit(self, most: int, parts: int = 1) -> Iterator[int]:
+        """Yield the places beside the summit, up to ``most``, in ``parts`` of one."""
+        summit = floor(parts * self.slope / (2 * self.pair))
         yield from {min(max(summit + k, 0), most) for k in (0, 1)}
 
 
@@ -596,21 +590,6 @@ def _lost_by_coins(shape: BoxShape, n0: int, n1: int) -> Fraction:
     pairs += omega2 * (comb(n1, 2) + n1 * (Q1 - n1))
     own = n0 * (a2 - 4 * (w2 + c0 + omega2 * c1)) + n1 * (a2 - 4 * (w2 + omega2 * (c0 + c1)))
     return own - pairs
-
-
-def _l2_inside(shape: BoxShape) -> Fraction | None:
-    """Bound by rows whose numerics have beta = 0, 1/2 or 1; None where it is not searched."""
-    (Q0, q0, _), (_, q1, _) = shape.other_counts, shape.target_counts
-    size = q0 * (shape.n_categoricals + 1)
-    if q1 or any(_indicator_counts(shape)) or size > SEARCHED**2:
-        return None
-    lost = [(_lost_by_coins(shape, n0, 0) - n0) / 16 for n0 in range(q0 + 1)]
-    return Fraction(1, 16) + max(
-        corner.value(Fraction(2 * place + n0, 2)) + lost[n0]
-        for corner in _corners(shape, 2)
-        for n0 in range(q0 + 1)
-        for place in corner.near_summit(Q0 - n0, less=Fraction(n0, 2))
-    )
 
 
 def _largest_of_scalars(shape: BoxShape) -> Fraction:

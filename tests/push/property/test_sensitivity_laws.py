@@ -205,7 +205,39 @@ def test_enumeration_with_heavy_squares_meets_the_formulas(
     shape = HeavySquaresShape(numeric + binary, numeric, len(blocks), sum_weight=w, square_weight=a)
     bound = sensitivity(shape, resolution_bits=bits)
     assert 0.94 * bound.l1 <= l1 <= bound.l1  # the best beta is between the grid's
-    assert bound.l2_squared - 16**bits // 16 <= l2_squared <= bound.l2_squared
+    assert 0.5 * bound.l2_squared <= l2_squared <= bound.l2_squared
+
+
+@pytest.mark.parametrize(
+    ("numeric", "binary", "categoricals", "weight", "a"),
+    [(1, 1, 0, "5", 18), (2, 2, 0, "2", 7), (1, 2, 1, "2", 8)],
+)
+def test_numbers_inside_stay_below_the_bound_of_heavy_squares(
+    numeric: int, binary: int, categoricals: int, weight: str, a: int
+) -> None:
+    """Where the best beta is none of 0, 1/2 and 1."""
+    bits, found, w = 4, 0, Fraction(weight)
+    half = 2 ** (bits - 1)
+    blocks = _indicators(2, bits)
+    for step, inside, flipped in product(range(2**bits), range(1, numeric + 1), range(binary + 1)):
+        sides = [(half, step - half)] * inside + [(half, -half)] * (numeric - inside)
+        sides += [(half, -half)] * flipped + [(half, half)] * (binary - flipped)
+        pair = [
+            box_entries(
+                (*((each[side],) for each in sides), *[blocks[side]] * categoricals),
+                n_numeric=numeric, bits=bits, weight=w, square_weight=a,
+            )
+            for side in (0, 1)
+        ]  # fmt: skip
+        found = max(found, sum((x - y) ** 2 for x, y in zip(*pair, strict=True)))
+    corner, shape = (
+        HeavySquaresShape(
+            numeric + binary, numeric, categoricals, sum_weight=w, square_weight=weight_of_squares
+        )
+        for weight_of_squares in (1, a)
+    )
+    most = sensitivity(shape, resolution_bits=bits).l2_squared
+    assert sensitivity(corner, resolution_bits=bits).l2_squared < found <= most
 
 
 @pytest.mark.parametrize("weight", ["1/4", "1", "3"])
