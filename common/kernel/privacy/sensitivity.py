@@ -162,8 +162,9 @@ is 2 - 2 z^2 + 2 w^2 (1 - z) with z = <x, y>, so at z = -min(w^2/2, 1):
 and the latter is 9/2 for w = 1.
 
 Limits: rows attain (2), (3) and the bounds on L2 (a single numeric column with w < 1/2 stays below
-its own), and (4) up to the grid. The bounds on L1 in (7) and (8) are upper ones, of which search
-finds nine tenths or more for d >= 2. Rows must be integers on the grid of 2^-g: numerics within
+its own), and (4) up to the grid. (14) is an upper bound, of which rows may attain but half where
+squares cost something. The bounds on L1 in (7) and (8) are upper ones, of which search finds nine
+tenths or more for d >= 2. Rows must be integers on the grid of 2^-g: numerics within
 -2^(g-1) to 2^(g-1), ``row_norm`` rows with a sum of squares of at most 4^g. This module knows rows
 and not people: a person with k rows costs k times as much, and ``mechanisms`` multiplies by k.
 
