@@ -160,8 +160,7 @@ def _read_text(path: Path) -> str:
         text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise SettingError(
-            f"the mapping {path} is not there: correct its path in policy.yaml, or write it with "
-            "`dppca-owner map`"
+            f"the mapping {path} is not there: correct its path in policy.yaml"
         ) from None
     except (OSError, UnicodeDecodeError):
         raise SettingError(f"the mapping {path} cannot be read, or is not UTF-8") from None
