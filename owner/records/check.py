@@ -49,7 +49,7 @@ from dppca.owner.records.faults import (
     form_of,
 )
 from dppca.owner.records.keys import KeyCounts
-from dppca.owner.records.mapping_cells import Outcome, Outcomes
+from dppca.owner.records.mapping_cells import CellOutcome, Outcomes
 from dppca.owner.records.mapping_words import describe_mapping
 from dppca.owner.records.remarks import Remarks
 from dppca.owner.records.repeats import Repeats, value_text
@@ -74,7 +74,7 @@ class FaultCounts:
         }
         self._remarks = {a.name: Remarks(a) for a in schema.attributes}
         self._out = {a.name: Repeats() for a in schema.attributes if isinstance(a, Numeric)}
-        self._outcomes: dict[str, Counter[Outcome]] = {}
+        self._outcomes: dict[str, Counter[CellOutcome]] = {}
         self._occurring: set[int] = set()
         self._keys = KeyCounts()
         self._n_rows = 0
@@ -166,7 +166,7 @@ class FaultCounts:
         document = json.loads(text)
         n_rows, occurring = int(document["rows"]), {int(code) for code in document["occurring"]}
         outcomes = {
-            name: {Outcome(kind): int(count) for kind, count in counts.items()}
+            name: {CellOutcome(kind): int(count) for kind, count in counts.items()}
             for name, counts in document["outcomes"].items()
         }
         additions = [

@@ -19,7 +19,7 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Attribute, Categorical, Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.kernel.study import FaultRule
-from dppca.owner.records.mapping_cells import Outcome
+from dppca.owner.records.mapping_cells import CellOutcome
 from dppca.owner.records.source_facts import FaultCount, LineFault, ShownFacts
 
 WARNING = (
@@ -105,7 +105,7 @@ class AttributeReport:
     ] = field(default_factory=dict)
 
     outcomes: Annotated[
-        Mapping[Outcome, int],
+        Mapping[CellOutcome, int],
         "cells that a mapping read by a rule: `code` (one of the site's codes for missing), "
         "`otherwise` (not listed), `no-case` (no case holds)",
     ] = field(default_factory=dict)

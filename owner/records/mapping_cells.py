@@ -40,15 +40,15 @@ _FIRST_DAY, _LAST_DAY = -25_567, 47_846  # 1900 to 2100
 _EARLIEST, _LATEST = map(float, map(count_days, (date.min, date.max)))
 
 
-class Kind(StrEnum):
-    """Kind of value as which a column is read."""
+class CellKind(StrEnum):
+    """CellKind of value as which a column is read."""
 
     NUMBER = "a number"
     DAY = "a day"
     TEXT = "text"
 
 
-class Outcome(StrEnum):
+class CellOutcome(StrEnum):
     """What a mapping made of a cell, for counts by attribute; site-only."""
 
     OTHERWISE = "otherwise"
@@ -59,7 +59,7 @@ class Outcome(StrEnum):
     """A row in which no case holds."""
 
 
-Outcomes = Mapping[str, Mapping[Outcome, int]]
+Outcomes = Mapping[str, Mapping[CellOutcome, int]]
 
 
 @dataclass(frozen=True)
@@ -89,38 +89,38 @@ class MappedColumns:
         """Attributes that are a column as it is, and that column."""
         return {n: str(rule.column) for n, rule in self.rules.items() if rule.is_plain}
 
-    def kinds(self) -> dict[str, list[Kind]]:
+    def kinds(self) -> dict[str, list[CellKind]]:
         """Kinds as which each column is read, in the order of the rules; one if it is sound."""
-        found: dict[str, list[Kind]] = {column: [] for column in self.columns}
+        found: dict[str, list[CellKind]] = {column: [] for column in self.columns}
         for column, kind in self._uses():
             if kind not in found[column]:
                 found[column].append(kind)
         for column in found:
-            found[column] = found[column] or [Kind.TEXT]
+            found[column] = found[column] or [CellKind.TEXT]
         return found
 
-    def _uses(self) -> Iterator[tuple[str, Kind]]:
+    def _uses(self) -> Iterator[tuple[str, CellKind]]:
         for name, outer in self.rules.items():
             attribute = self._attributes[name]
             for rule in outer.walk():
                 for case in rule.cases or ():
                     for column, test in case.tests.items():
                         if test.is_range:
-                            yield column, Kind.NUMBER
+                            yield column, CellKind.NUMBER
                         elif test.one_of and not _are_numbers(test.one_of):
-                            yield column, Kind.TEXT
+                            yield column, CellKind.TEXT
                 if rule.other_column is not None:
-                    yield rule.other_column, Kind.DAY
+                    yield rule.other_column, CellKind.DAY
                 if rule.column is None:
                     continue
                 if rule.is_plain:
                     yield rule.column, _kind_of(attribute)
                 elif rule.is_linear or rule.cut is not None:
-                    yield rule.column, Kind.NUMBER
+                    yield rule.column, CellKind.NUMBER
                 elif rule.recode is None:
-                    yield rule.column, Kind.DAY
+                    yield rule.column, CellKind.DAY
                 elif not _are_numbers(rule.recode):
-                    yield rule.column, Kind.TEXT
+                    yield rule.column, CellKind.TEXT
 
     def forms(self) -> dict[str, Attribute]:
         """Form in which a text file's cells are read, by column (`Wanted.attributes`)."""
@@ -128,11 +128,11 @@ class MappedColumns:
 
     def texts(self) -> list[str]:
         """Columns that may come as dictionaries (`Wanted.labels`)."""
-        return [column for column, kinds in self.kinds().items() if kinds == [Kind.TEXT]]
+        return [column for column, kinds in self.kinds().items() if kinds == [CellKind.TEXT]]
 
-    def _form(self, column: str, kind: Kind) -> Attribute:
+    def _form(self, column: str, kind: CellKind) -> Attribute:
         codes = dict.fromkeys((*self.missing, *self._own_codes(column)))
-        if kind is not Kind.TEXT:
+        if kind is not CellKind.TEXT:
             return _reader(kind, column, (), tuple(codes))
         return _reader(kind, column, tuple(self.words(column)), tuple(codes))
 
@@ -170,7 +170,7 @@ class MappedColumns:
         *,
         known: KnownLists | None = None,
         distinguish_missing: bool = True,
-        counts: dict[str, Counter[Outcome]] | None = None,
+        counts: dict[str, Counter[CellOutcome]] | None = None,
     ) -> list[Column]:
         """Return the columns that `encode` takes, of arrays by the site's column.
 
@@ -206,7 +206,11 @@ class _Batch:
         self._read: dict[object, Column] = {}
 
     def result(
-        self, rule: Rule, attribute: Attribute, tally: Counter[Outcome] | None, rows: Mask | None
+        self,
+        rule: Rule,
+        attribute: Attribute,
+        tally: Counter[CellOutcome] | None,
+        rows: Mask | None,
     ) -> Column:
         """Return what a rule gives for an attribute; ``rows`` are those that ``tally`` counts."""
         if rule.constant is not None:
@@ -229,11 +233,13 @@ class _Batch:
             missing = self._is_missing(rule, column, codes, found)
             counted = np.flatnonzero(missing if rows is None else missing & rows)
             cells = self._arrays[column].take(pa.array(counted))
-            coded = parse_column(_reader(Kind.TEXT, "codes", codes, ()), cells) >= 0
-            tally[Outcome.CODE] += int(coded.sum())
+            coded = parse_column(_reader(CellKind.TEXT, "codes", codes, ()), cells) >= 0
+            tally[CellOutcome.CODE] += int(coded.sum())
         if tally is not None and rule.otherwise is not None:
             unlisted = self._places(column, tuple(rule.recode or ()), codes) == UNKNOWN
-            tally[Outcome.OTHERWISE] += int((unlisted if rows is None else unlisted & rows).sum())
+            tally[CellOutcome.OTHERWISE] += int(
+                (unlisted if rows is None else unlisted & rows).sum()
+            )
         return found
 
     def _of_column(
@@ -247,7 +253,7 @@ class _Batch:
             places = self._places(column, tuple(rule.recode), codes)
             return self._targets(attribute, targets)[places]
         if rule.cut is not None:
-            values = self._values(column, Kind.NUMBER, codes)
+            values = self._values(column, CellKind.NUMBER, codes)
             parts = np.searchsorted(np.array(rule.cut.edges), values, side="right")
             parts = np.where(np.isinf(values), UNKNOWN, parts)
             targets = (*rule.cut.labels, _UNLISTED)
@@ -261,18 +267,20 @@ class _Batch:
         if rule.recode is not None:
             return is_missing(self._places(column, tuple(rule.recode), codes))
         is_number = rule.is_linear or rule.cut is not None
-        return is_missing(self._values(column, Kind.NUMBER if is_number else Kind.DAY, codes))
+        return is_missing(
+            self._values(column, CellKind.NUMBER if is_number else CellKind.DAY, codes)
+        )
 
     def _computed(self, rule: Rule, column: str, codes: tuple[str, ...]) -> NDArray[np.float64]:
         if rule.is_linear:
-            return compute_linear(rule, self._values(column, Kind.NUMBER, codes))
-        days = self._values(column, Kind.DAY, codes)
+            return compute_linear(rule, self._values(column, CellKind.NUMBER, codes))
+        days = self._values(column, CellKind.DAY, codes)
         if rule.part is not None:
             return take_part(days, rule.part)
         named = str(rule.age_on or rule.days_to)
         day = read_day(named)
         if day is None:
-            other = self._values(named, Kind.DAY, codes)
+            other = self._values(named, CellKind.DAY, codes)
             return completed_years(days, other) if rule.age_on else days_between(days, other)
         public = float(count_days(day))
         if rule.days_to:
@@ -292,7 +300,7 @@ class _Batch:
         self,
         rules: Sequence[Rule],
         attribute: Attribute,
-        tally: Counter[Outcome] | None,
+        tally: Counter[CellOutcome] | None,
         rows: Mask | None,
     ) -> Column:
         found = self.result(rules[0], attribute, tally, rows)
@@ -308,7 +316,7 @@ class _Batch:
         self,
         rule: Rule,
         attribute: Attribute,
-        tally: Counter[Outcome] | None,
+        tally: Counter[CellOutcome] | None,
         rows: Mask | None,
     ) -> Column:
         found, open_ = absent_column(attribute, self._n_rows), np.ones(self._n_rows, bool)
@@ -321,7 +329,7 @@ class _Batch:
                 found = np.where(held, self.result(case.then, attribute, tally, counted), found)
             open_ &= ~held
         if tally is not None:
-            tally[Outcome.NO_CASE] += int((open_ if rows is None else open_ & rows).sum())
+            tally[CellOutcome.NO_CASE] += int((open_ if rows is None else open_ & rows).sum())
         return found
 
     def _holds(self, column: str, test: Test) -> Mask:
@@ -333,11 +341,11 @@ class _Batch:
             held: Mask = self._places(column, test.one_of, codes) >= 0
             return held
         if test.is_range:
-            values = self._values(column, Kind.NUMBER, codes)
+            values = self._values(column, CellKind.NUMBER, codes)
             least = -np.inf if test.at_least is None else test.at_least
             below = np.inf if test.below is None else test.below
             return np.isfinite(values) & (values >= least) & (values < below)
-        if kind is not Kind.TEXT:
+        if kind is not CellKind.TEXT:
             return np.isnan(self._values(column, kind, codes))
         words = self._mapped.table(("words", column), lambda: tuple(self._mapped.words(column)))
         missing: Mask = self._places(column, words, codes) == MISSING
@@ -350,7 +358,7 @@ class _Batch:
         targets = self._targets(attribute, (*one_hot.values(), _UNLISTED))
         return targets[np.where(is_known, ones.argmax(axis=1), MISSING)]
 
-    def _values(self, column: str, kind: Kind, codes: tuple[str, ...]) -> NDArray[np.float64]:
+    def _values(self, column: str, kind: CellKind, codes: tuple[str, ...]) -> NDArray[np.float64]:
         """Return numbers or days of a column; NaN, `NOT_A_NUMBER` or `INFINITE` for others."""
         values: NDArray[np.float64] = self._parsed(kind, column, (), codes)
         return values
@@ -359,11 +367,11 @@ class _Batch:
         self, column: str, words: tuple[str, ...], codes: tuple[str, ...]
     ) -> NDArray[np.int32]:
         """Return the place of each cell among some words; `MISSING` or `UNKNOWN` for others."""
-        places: NDArray[np.int32] = self._parsed(Kind.TEXT, column, words, codes)
+        places: NDArray[np.int32] = self._parsed(CellKind.TEXT, column, words, codes)
         return places
 
     def _parsed(
-        self, kind: Kind, column: str, words: tuple[str, ...], codes: tuple[str, ...]
+        self, kind: CellKind, column: str, words: tuple[str, ...], codes: tuple[str, ...]
     ) -> Any:
         key = kind, column, words, codes
         if key not in self._read:
@@ -489,25 +497,25 @@ def _table_of_ages(day: float) -> NDArray[np.float64]:
     return completed_years(born, np.full(len(born), day))
 
 
-def _kind_of(attribute: Attribute) -> Kind:
+def _kind_of(attribute: Attribute) -> CellKind:
     if list_labels(attribute) is not None:
-        return Kind.TEXT
-    return Kind.DAY if isinstance(attribute, Date) else Kind.NUMBER
+        return CellKind.TEXT
+    return CellKind.DAY if isinstance(attribute, Date) else CellKind.NUMBER
 
 
 def _are_numbers(words: Iterable[str]) -> bool:
     return all(label_number(word) is not None for word in words)
 
 
-def _reader(kind: Kind, name: str, words: Collection[str], codes: tuple[str, ...]) -> Attribute:
+def _reader(kind: CellKind, name: str, words: Collection[str], codes: tuple[str, ...]) -> Attribute:
     """Return an attribute by which a column is read; it may have any number of labels."""
     given: dict[str, Any] = {
         "name": name,
         "missing_values": tuple((code, "") for code in codes) or None,
     }
-    if kind is Kind.NUMBER:
+    if kind is CellKind.NUMBER:
         return Numeric.model_construct(**given)
-    if kind is Kind.DAY:
+    if kind is CellKind.DAY:
         return Date.model_construct(**given, lower=_EARLIEST, upper=_LATEST)
     return Categorical.model_construct(**given, categories=tuple(words))
 

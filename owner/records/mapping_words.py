@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from dppca.common.kernel.documents.names import one_line
-from dppca.owner.records.mapping_cells import MappedColumns, Outcome
+from dppca.owner.records.mapping_cells import CellOutcome, MappedColumns
 from dppca.owner.records.mapping_rules import Rule, Test
 
 _MOST_LINES: Final = 12
 _OUTCOMES: Final = {
-    Outcome.CODE: "{} of the missing are codes of the mapping",
-    Outcome.OTHERWISE: "{} that the mapping does not list are what it says otherwise",
-    Outcome.NO_CASE: "{} rows are missing, since no case holds",
+    CellOutcome.CODE: "{} of the missing are codes of the mapping",
+    CellOutcome.OTHERWISE: "{} that the mapping does not list are what it says otherwise",
+    CellOutcome.NO_CASE: "{} rows are missing, since no case holds",
 }
 
 
@@ -32,7 +32,7 @@ def describe_mapping(mapped: MappedColumns) -> tuple[str, ...]:
     return (*map(one_line, lines), *map(one_line, unused))
 
 
-def outcome_lines(name: str, outcomes: Mapping[Outcome, int]) -> list[str]:
+def outcome_lines(name: str, outcomes: Mapping[CellOutcome, int]) -> list[str]:
     """Return how many cells of an attribute a mapping read by a rule."""
     return [f"{name}: {_OUTCOMES[kind].format(n)}" for kind, n in outcomes.items() if n]
 

@@ -35,7 +35,7 @@ from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
-from dppca.owner.records.mapping_cells import MappedColumns, Outcome, Outcomes
+from dppca.owner.records.mapping_cells import CellOutcome, MappedColumns, Outcomes
 from dppca.owner.records.mapping_files import digest_reading
 from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
@@ -250,7 +250,7 @@ class CellBatch:
     keys: Any = None
     known: KnownLists | None = None
     mapped: MappedColumns | None = None
-    outcomes: dict[str, Counter[Outcome]] = field(default_factory=dict)
+    outcomes: dict[str, Counter[CellOutcome]] = field(default_factory=dict)
     """What a mapping made of cells, by attribute, once `columns` was asked for all differences."""
 
     def columns(self, *, distinguish_missing: bool = True) -> list[Column]:

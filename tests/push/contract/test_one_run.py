@@ -354,5 +354,7 @@ def test_an_outline_tells_others_what_is_charged_and_no_fact_of_the_site(
     assert outline.may_leave["study_digest"] == made[1].digest
     assert outline.may_leave["epsilon"] == decimal_text(calibrate(made[1]).epsilon)
     assert outline.site_only["rows"] == N_ROWS
-    assert set(outline.site_only) == {"data_set", "query_sha256", "rows", "budget", "step"}
+    assert set(outline.site_only) == {
+        *("data_set", "query_sha256", "reading_sha256", "rows", "budget", "step")
+    }
     assert not set(outline.may_leave) & set(outline.site_only)

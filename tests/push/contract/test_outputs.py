@@ -20,7 +20,16 @@ COMMANDS = {
 }
 READ = {
     *("--acknowledgement", "--ca", "--certificate", "--columns", "--crl", "--data", "--first"),
-    *("--grown-on", "--model", "--request", "--study", "--study-file", "--synthetic", "--test"),
+    *(
+        "--grown-on",
+        "--mapping",
+        "--model",
+        "--request",
+        "--study",
+        "--study-file",
+        "--synthetic",
+        "--test",
+    ),
     *("--uploads", "backup", "file", "folder", "identities", "request", "result", "study_file"),
 }
 """Names of what is read."""

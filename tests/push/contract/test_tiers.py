@@ -28,6 +28,7 @@ UNITS = (ROOT / "tests/push/unit", ROOT / "tests/merge/unit")
 OTHERS = {
     "common/papers/test_guarantees.py": "the same promises, for every estimator",
     "common/papers/test_inputs.py": "the same refusals, for every estimator",
+    "common/papers/test_readings.py": "contribution rates by sign and by magnitude, in each method",
     "common/papers/test_sklearn.py": "scikit-learn's own checks, for every estimator",
     "common/kernel/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
     "owner/selftest/test_new_ledgers.py": "ledgers that the self-test begins, in several modules",

@@ -123,7 +123,7 @@ def key_of(value: object) -> str:
         return str(int(value)) if value.is_integer() else str(value)
     if isinstance(value, Decimal):
         return key_of(format(value.normalize(), "f"))
-    text = str(value).strip()
+    text = str(value).strip(" \t\n\v\f\r\x1c\x1d\x1e\x1f\0").strip()
     if is_missing(text):
         return ""
     whole, _, zeros = text.removeprefix("+").partition(".")
@@ -137,7 +137,7 @@ WRITTEN = st.sampled_from(
     [
         *("7", "7.0", "07", "+7", "-7.00", "-0", "1e3", "1000", "1000.", "7.50", "7.5", " 7"),
         *("7\u00a0", "\u2003A", "a", "é", "NA", "NaN", "-nan", "none", ".", "", "nan()", "7.0x"),
-        *("+", "-", "\x1c7"),
+        *("+", "-", "\x1c7", "\0", "\x007", "a\0"),
     ]
 )
 CELLS = {

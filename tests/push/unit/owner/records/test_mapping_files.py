@@ -8,7 +8,7 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.mapping_cells import Outcome
+from dppca.owner.records.mapping_cells import CellOutcome
 from dppca.owner.records.mapping_files import MappingPlace
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from dppca.owner.records.text_format import TextFormat
@@ -126,8 +126,8 @@ def test_what_a_mapping_made_is_counted_and_described_without_a_word_of_rows(
 ) -> None:
     text = SOUND.replace("w: female}}", "w: female}, otherwise: male}")
     report = check_table(open_mapped(tmp_path, text), SCHEMA)
-    assert report.attributes["sex"].outcomes == {Outcome.CODE: 0, Outcome.OTHERWISE: 1}
-    assert report.attributes["age"].outcomes == {Outcome.CODE: 1}
+    assert report.attributes["sex"].outcomes == {CellOutcome.CODE: 0, CellOutcome.OTHERWISE: 1}
+    assert report.attributes["age"].outcomes == {CellOutcome.CODE: 1}
     assert report.mapping[:2] == (
         "sex is column Sex: m is male, w is female; else male",
         "age is column Age, as it is",

@@ -8,7 +8,7 @@ from dppca.owner.records.source_facts import FaultCount, LineFault, ShownFacts, 
 
 KEYS = (
     "rows limit attributes malformed_rows extra_columns target files relation weight key repeating "
-    "refuse_if_above label warning faultless above"
+    "mapping refuse_if_above label warning faultless above"
 )
 
 

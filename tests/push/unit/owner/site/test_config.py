@@ -56,7 +56,7 @@ VALIDATORS = re.compile(r"(Input|String) should|Extra inputs|Field required|Valu
     [
         ("name: a\ncurater: hub.example:1\n", "line 2, site.yaml: .*mean `curator`?"),
         ("name: a\n", "site.yaml: curator is missing"),
-        ("version: 2\nname: a\ncurator: hub.example:1\n", "line 1, version: must be 1"),
+        ("version: 0\nname: a\ncurator: hub.example:1\n", "line 1, version: must be 1"),
         ("name: a\ncurator:\n", "line 2, curator: is blank"),
         (
             "name: a\ncurator: hub.example:1\nproxy: p:1\nproxy_login: {env: A, file: b}\n",

@@ -198,7 +198,7 @@ def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.Mo
         return make_svg(figure, **metadata)
 
     monkeypatch.setattr("dppca.owner.synthesis.report.page.make_svg", made)
-    plots = [pair_plot(quality), biplot(SCHEMA, result, real, synthetic.sample / 1024)]
+    plots = [pair_plot(quality), biplot(SCHEMA, result, real, synthetic.sample / 1024, ())]
     for title, svg in zip(titles, plots, strict=True):
         assert title.startswith("site-only")
         assert title.encode() in svg
