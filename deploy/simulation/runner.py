@@ -403,7 +403,7 @@ def read_synthesis(answers: Mapping[str, Mapping[str, CommandAnswer]]) -> Simula
                 int(each["rows"]),
                 DecodingMethod(each["decoded_by"]),
                 each["misfit"],
-                tuple(Missed(**one) for one in each["missed"]),
+                tuple(Missed(**one) for one in each.get("missed", ())),
             )
             for name, each in documents.items()
         }

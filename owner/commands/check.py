@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
     from dppca.owner.records.locations import Location
-    from dppca.owner.records.mapping_files import MappingPlace
+    from dppca.owner.records.mapping_places import MappingPlace
     from dppca.owner.records.table import Table
     from dppca.owner.records.text_format import TextFormat
     from dppca.owner.site.policy import DataSet

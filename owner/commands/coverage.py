@@ -9,10 +9,9 @@ from dppca.common.kernel.errors import DppcaError, NoPolicyError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
-from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.faults import CheckReport, require_rows_of_people
 from dppca.owner.release.contribution import Review, request_contribution, require_possible
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.release.reading import require_rows_of_people
 from dppca.owner.site.agreement import find_refusal
 from dppca.owner.site.policy import DataSet, Policy
 

@@ -11,7 +11,7 @@ from dppca.common.shell.console import FILE
 from dppca.owner.engines.addresses import require_engine
 
 if TYPE_CHECKING:
-    from dppca.owner.records.mapping_files import MappingPlace
+    from dppca.owner.records.mapping_places import MappingPlace
     from dppca.owner.records.text_format import TextFormat
 
 
@@ -74,7 +74,7 @@ def _mapping(
 ) -> MappingPlace | None:
     if path is None:
         return None
-    from dppca.owner.records.mapping_files import MappingPlace
+    from dppca.owner.records.mapping_places import MappingPlace
 
     return MappingPlace(path)
 

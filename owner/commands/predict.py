@@ -12,7 +12,7 @@ from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import format_option, mapping_option
 
 if TYPE_CHECKING:
-    from dppca.owner.records.mapping_files import MappingPlace
+    from dppca.owner.records.mapping_places import MappingPlace
     from dppca.owner.records.text_format import TextFormat
 
 

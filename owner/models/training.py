@@ -43,7 +43,7 @@ from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import Table, open_table, usual_batch
 from dppca.owner.records.text_format import USUAL, TextFormat
 from dppca.owner.synthesis.tables import open_writer

@@ -41,15 +41,16 @@ from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.common.shell.repeated_rows import find_repeating
 from dppca.owner.records.faults import (
     AttributeReport,
+    CellOutcome,
     CheckReport,
     FaultKind,
     KeyReport,
+    Outcomes,
     TargetReport,
     coded_as,
     form_of,
 )
 from dppca.owner.records.keys import KeyCounts
-from dppca.owner.records.mapping_cells import CellOutcome, Outcomes
 from dppca.owner.records.mapping_words import describe_mapping
 from dppca.owner.records.remarks import Remarks
 from dppca.owner.records.repeats import Repeats, value_text

@@ -15,11 +15,11 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
 
+from dppca.common.kernel.errors import PrivacyError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Attribute, Categorical, Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.kernel.study import FaultRule
-from dppca.owner.records.mapping_cells import CellOutcome
 from dppca.owner.records.source_facts import FaultCount, LineFault, ShownFacts
 
 WARNING = (
@@ -27,6 +27,20 @@ WARNING = (
     "a choice made from data is outside the privacy guarantee."
 )
 MALFORMED = "malformed rows"
+
+
+class CellOutcome(StrEnum):
+    """What a mapping made of a cell, for counts by attribute; site-only."""
+
+    OTHERWISE = "otherwise"
+    """A cell that is not listed, which became what `otherwise` says."""
+    CODE = "code"
+    """A cell that is one of the site's codes for missing."""
+    NO_CASE = "no-case"
+    """A row in which no case holds."""
+
+
+Outcomes = Mapping[str, Mapping[CellOutcome, int]]
 
 
 class FaultKind(StrEnum):
@@ -272,3 +286,13 @@ def key_line(key: KeyReport) -> str:
         f"max_rows_per_person: {key.most}; if {key.column} is not the number of a person, name "
         "the column that is as `key`, or none"
     )
+
+
+def require_rows_of_people(counted: CheckReport) -> None:
+    """Raise `PrivacyError` if one person has more rows than the study allows.
+
+    No table that keeps the study's promise is refused, so a refusal tells nothing about the people
+    whom the promise protects.
+    """
+    if counted.key is not None and not counted.key.is_kept:
+        raise PrivacyError(key_line(counted.key))

@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 from dppca.common.kernel.durable.files import HAS_MODES
 from dppca.common.kernel.errors import SettingError
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.sources import Source
 from dppca.owner.records.text_format import TextFormat
 from dppca.owner.records.wild_cards import WILD

@@ -31,6 +31,7 @@ from dppca.common.kernel.schema.attributes import Categorical, Date, count_days,
 from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
 from dppca.common.kernel.schema.missing_codes import codes_of, number_codes
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER, label_number
+from dppca.owner.records.faults import CellOutcome
 from dppca.owner.records.mapping_rules import MappingDocument, Rule, Test, read_day
 
 Mask = NDArray[np.bool_]
@@ -46,20 +47,6 @@ class CellKind(StrEnum):
     NUMBER = "a number"
     DAY = "a day"
     TEXT = "text"
-
-
-class CellOutcome(StrEnum):
-    """What a mapping made of a cell, for counts by attribute; site-only."""
-
-    OTHERWISE = "otherwise"
-    """A cell that is not listed, which became what `otherwise` says."""
-    CODE = "code"
-    """A cell that is one of the site's codes for missing."""
-    NO_CASE = "no-case"
-    """A row in which no case holds."""
-
-
-Outcomes = Mapping[str, Mapping[CellOutcome, int]]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ It may hold words of rows: nothing of it leaves the site, and messages name its 
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,30 +20,13 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.mapping_cells import MappedColumns, plan_columns
 from dppca.owner.records.mapping_faults import MappingFault, find_column_faults, find_faults
+from dppca.owner.records.mapping_places import MappingPlace, OneHot
 from dppca.owner.records.mapping_rules import MappingDocument, Rule
 from dppca.owner.records.sources import Source
 from dppca.owner.records.text_format import USUAL, TextFormat
 
 MOST_BYTES: Final = 1 << 20
-OneHot = Mapping[str, Mapping[str, str]]
-"""For each attribute, the label that each of its one-hot columns stands for."""
 _MOST_FAULTS: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class MappingPlace:
-    """Where a data set's mapping is stated: a file, ``one_hot`` of the policy, or both."""
-
-    path: Path | None = None
-    one_hot: OneHot = field(default_factory=dict)
-
-    def read(self) -> "SiteMapping":
-        """Read the file; `SettingError` names every fault by its line."""
-        text, document = "", MappingDocument()
-        if self.path is not None:
-            text = _read_text(self.path)
-            document = parse_mapping(text, self.path.name)
-        return SiteMapping(self.path.name if self.path else "one_hot", text, document, self.one_hot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +89,15 @@ class SiteMapping:
         if len(faults) > _MOST_FAULTS:
             lines.append(f"and {len(faults) - _MOST_FAULTS:,} faults more")
         return f"{self.title} does not fit:\n  " + "\n  ".join(lines)
+
+
+def read_mapping(place: MappingPlace) -> SiteMapping:
+    """Read a place's file; `SettingError` names every fault by its line."""
+    text, document = "", MappingDocument()
+    if place.path is not None:
+        text = _read_text(place.path)
+        document = parse_mapping(text, place.path.name)
+    return SiteMapping(place.path.name if place.path else "one_hot", text, document, place.one_hot)
 
 
 def parse_mapping(text: str, title: str) -> MappingDocument:

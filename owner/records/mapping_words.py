@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from dppca.common.kernel.documents.names import one_line
-from dppca.owner.records.mapping_cells import CellOutcome, MappedColumns
+from dppca.owner.records.faults import CellOutcome
+from dppca.owner.records.mapping_cells import MappedColumns
 from dppca.owner.records.mapping_rules import Rule, Test
 
 _MOST_LINES: Final = 12

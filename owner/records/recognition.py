@@ -19,6 +19,7 @@ from dppca.common.kernel.schema.attributes import Date, list_labels
 from dppca.common.kernel.schema.columns import cell_texts, parse_column
 from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.owner.records.locations import Location
+from dppca.owner.records.mapping_files import read_mapping
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.table import find_delimiter
 from dppca.owner.records.text_cells import missing_labels, usual_cells
@@ -73,7 +74,7 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
     first = location.open().parts[0]
     columns = {attribute.name.strip(): attribute for attribute in schema.attributes}
     if location.mapping is not None:
-        columns = location.mapping.read().rules(schema).forms()
+        columns = read_mapping(location.mapping).rules(schema).forms()
     mark = find_delimiter(first.names, [*columns])
     if mark is not None:
         form = replace(form, delimiter=mark)

@@ -32,11 +32,11 @@ from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema import Attribute, Column, Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
-from dppca.owner.records.faults import KeyReport
+from dppca.owner.records.faults import CellOutcome, KeyReport, Outcomes
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
-from dppca.owner.records.mapping_cells import CellOutcome, MappedColumns, Outcomes
-from dppca.owner.records.mapping_files import digest_reading
+from dppca.owner.records.mapping_cells import MappedColumns
+from dppca.owner.records.mapping_files import digest_reading, read_mapping
 from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.text_format import DELIMITERS, TextFormat
@@ -298,7 +298,7 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
     """
     location = local_files(place) if isinstance(place, Path) else place
-    stated = None if location.mapping is None else location.mapping.read()
+    stated = None if location.mapping is None else read_mapping(location.mapping)
     source, form = location.open(), location.text_format
     wanted = [attribute.name for attribute in schema.attributes] if stated is None else []
     named = () if stated is None else stated.rules(schema).columns

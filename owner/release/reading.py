@@ -11,13 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from dppca.common.kernel.errors import PrivacyError
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import Progress
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.faults import CheckReport, key_line
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table
 
 RowsT = TypeVar("RowsT")
@@ -80,13 +79,3 @@ def request_of_rows(request: ReleaseRequest, table: Table, engine: str) -> Relea
         reading_sha256=table.reading_sha256,
         engine=ledger_name(engine),
     )
-
-
-def require_rows_of_people(counted: CheckReport) -> None:
-    """Raise `PrivacyError` if one person has more rows than the study allows.
-
-    No table that keeps the study's promise is refused, so a refusal tells nothing about the people
-    whom the promise protects.
-    """
-    if counted.key is not None and not counted.key.is_kept:
-        raise PrivacyError(key_line(counted.key))

@@ -37,11 +37,11 @@ from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.path import ReleasePlan, store_release
-from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.faults import CheckReport, require_rows_of_people
 from dppca.owner.records.table import Table
 from dppca.owner.release.dialogue import Dialogue, Outline, ReleaseOffer
 from dppca.owner.release.next_step import NextStep, decide_step
-from dppca.owner.release.reading import Reader, Reading, read_once, require_rows_of_people
+from dppca.owner.release.reading import Reader, Reading, read_once
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet
 

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dppca.owner.records.file_locations import locate_files
 from dppca.owner.records.locations import Location, Secret
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.site.format_document import FormatDocument
 
 _KEPT_ELSEWHERE = (

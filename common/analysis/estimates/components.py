@@ -149,7 +149,7 @@ def find_mixtures(published: Published) -> Mixtures:
     result, p = published.result, len(published.result.eigenvalues)
     count = min(result.header.count, p - 1)
     if count < 1:
-        return ()
+        return ((),) * result.header.count
     if published.study.covariance is Covariance.WITHIN:
         variance = result.header.noise_edge**2 / (4 * p)
         n = result.header.n_rows / published.study.max_rows_per_person

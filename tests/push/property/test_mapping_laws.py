@@ -34,7 +34,8 @@ from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.lakes import DeltaLocation
 from dppca.owner.records.locations import Location
-from dppca.owner.records.mapping_files import MappingPlace, mapping_wire
+from dppca.owner.records.mapping_files import mapping_wire
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.records.text_format import TextFormat
 from tests.support.examples import examples

@@ -71,7 +71,8 @@ SYNTHESIS = summarise_synthesis({"owner-1": FIELD, "owner-2": LACKING, "owner-3"
 
 
 @pytest.fixture
-def report() -> SimulationReport:
+def report(monkeypatch: pytest.MonkeyPatch) -> SimulationReport:
+    monkeypatch.setattr("dppca.common.verification.components.find_mixtures", lambda _: ((),) * 7)
     owners = tuple(
         SimulatedOwner(
             name=f"owner-{number}",
@@ -239,6 +240,7 @@ def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
         "decoded_by": "thresholds: the field did not converge",
         "not_converged": ["owner-2"],
         "misfit": 4.25,
+        "missed": [],
         "summary": SYNTHESIS.summary,
     }
     assert document["components"]["above_noise"] == 2

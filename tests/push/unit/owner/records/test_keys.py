@@ -29,7 +29,7 @@ from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.keys import KeyRows, count_rows_of_keys, key_texts
 from dppca.owner.records.lakes import DeltaLocation
 from dppca.owner.records.locations import Location
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import TextFormat
 from tests.support.examples import examples

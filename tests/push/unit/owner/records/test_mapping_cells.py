@@ -15,7 +15,7 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_cells import MappedColumns
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.mapping_rules import Rule
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.engines import InProcess

@@ -7,9 +7,9 @@ import pytest
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import check_table
+from dppca.owner.records.faults import CellOutcome
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.mapping_cells import CellOutcome
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from dppca.owner.records.text_format import TextFormat
 

@@ -8,7 +8,7 @@ import pytest
 
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.recognition import propose_formats
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import USUAL, TextFormat

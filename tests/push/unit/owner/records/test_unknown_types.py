@@ -13,7 +13,7 @@ from dppca.common.kernel.attestation.file_headers import read_arrow_schema
 from dppca.common.kernel.errors import DataError
 from dppca.owner.records.columnar import open_parquet
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.mapping_files import MappingPlace
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.sources import Wanted
 from dppca.owner.records.stored_files import StoredFile
 from dppca.owner.records.table import open_table

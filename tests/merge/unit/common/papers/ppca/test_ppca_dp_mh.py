@@ -219,7 +219,10 @@ def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
     attributes = [numeric_of("x", 0, 1, **numeric), binary_of("b", [0, 1])]
     document = {"max_rows_per_person": 1, "attributes": attributes, **settings}
     rows = np.column_stack([np.linspace(0, 1, 50), np.arange(50) % 2])
-    with pytest.raises(SettingError, match="histogram, products, tables and targets out of"):
+    with pytest.raises(
+        SettingError,
+        match="histogram, products, tables, targets, square_weight and halved_products out",
+    ):
         fitted(rows, schema=Schema.from_document(document))
 
 
