@@ -47,8 +47,10 @@ Vector = NDArray[np.int64]
 Noiser = Callable[..., Vector]
 
 
-def no_noise_on_one(values: Vector, calibration: Calibration, *, entropy: EntropySource) -> Vector:
-    noised = add_noise(values, calibration, entropy=entropy)
+def no_noise_on_one(
+    values: Vector, calibration: Calibration, *, entropy: EntropySource, **places: Any
+) -> Vector:
+    noised = add_noise(values, calibration, entropy=entropy, **places)
     noised[1] = values[1]
     return noised
 
@@ -63,12 +65,14 @@ class SameNoiseTwice:
         self._kept: Vector | None = None
 
     def __call__(
-        self, values: Vector, calibration: Calibration, *, entropy: EntropySource
+        self, values: Vector, calibration: Calibration, *, entropy: EntropySource, **places: Any
     ) -> Vector:
         if self._kept is not None and self._kept.shape == values.shape:
             noise, self._kept = self._kept, None
         else:
-            noise = self._kept = add_noise(np.zeros_like(values), calibration, entropy=entropy)
+            noise = self._kept = add_noise(
+                np.zeros_like(values), calibration, entropy=entropy, **places
+            )
         return values + noise
 
 
@@ -79,7 +83,7 @@ class SeededFloats:
         self._rng = np.random.default_rng(2026)
 
     def __call__(
-        self, values: Vector, calibration: Calibration, *, entropy: EntropySource
+        self, values: Vector, calibration: Calibration, *, entropy: EntropySource, **places: Any
     ) -> Vector:
         del entropy
         noise = calibration.law.width * calibration.law.standard(len(values), self._rng)

@@ -204,8 +204,10 @@ CHANGES: dict[str, tuple[Callable[[], Change], str]] = {
 def _plant(monkeypatch: pytest.MonkeyPatch, title: str, change: Change) -> None:
     """Change the noise of a kind of release, where it is added."""
 
-    def changed(values: Vector, noise: Calibration, *, entropy: EntropySource) -> Vector:
-        drawn = add_noise(np.zeros_like(values), noise, entropy=entropy)
+    def changed(
+        values: Vector, noise: Calibration, *, entropy: EntropySource, **places: Any
+    ) -> Vector:
+        drawn = add_noise(np.zeros_like(values), noise, entropy=entropy, **places)
         return values + change(drawn, values, noise.law)
 
     monkeypatch.setattr(weights if title in MODELS else release, "add_noise", changed)
@@ -268,8 +270,10 @@ def test_a_bug_of_the_shares_is_found(
 
 @pytest.mark.parametrize("title", MASKED)
 def test_a_share_that_is_too_small_is_found(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def for_all_owners(values: Vector, noise: Calibration, *, entropy: EntropySource) -> Vector:
-        return add_noise(values, replace(noise, n_honest_owners=4), entropy=entropy)
+    def for_all_owners(
+        values: Vector, noise: Calibration, *, entropy: EntropySource, **places: Any
+    ) -> Vector:
+        return add_noise(values, replace(noise, n_honest_owners=4), entropy=entropy, **places)
 
     monkeypatch.setattr(release, "add_noise", for_all_owners)
     assert {"distribution", "shares"} <= _broken(AUDITS[title])
