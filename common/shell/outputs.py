@@ -16,7 +16,6 @@ Limits: nothing holds the name of a *file* between the decision and the writing.
 that was changed by a process of another machine needs working locks (a local disk, NFS 4).
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,7 +27,7 @@ from typing import IO, Any, Final, Protocol
 
 import click
 
-from dppca.common.kernel.durable.files import SHARED
+from dppca.common.kernel.durable.files import SHARED, digest_file
 from dppca.common.kernel.errors import SettingError
 
 MARKER: Final = ".dppca-output.json"
@@ -353,7 +352,6 @@ def _write(file: IO[bytes], files: Mapping[str, str | None], folder: Path) -> No
 
 def _digest(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_file(path)
     except OSError:
         return None

@@ -42,7 +42,7 @@ _EARLIEST, _LATEST = map(float, map(count_days, (date.min, date.max)))
 
 
 class CellKind(StrEnum):
-    """CellKind of value as which a column is read."""
+    """Kind of value as which a column is read."""
 
     NUMBER = "a number"
     DAY = "a day"
@@ -250,11 +250,11 @@ class _Batch:
     def _is_missing(self, rule: Rule, column: str, codes: tuple[str, ...], found: Column) -> Mask:
         """Return the rows whose cell is missing."""
         if rule.is_plain:
-            return is_missing(found)
+            return missing_rows(found)
         if rule.recode is not None:
-            return is_missing(self._places(column, tuple(rule.recode), codes))
+            return missing_rows(self._places(column, tuple(rule.recode), codes))
         is_number = rule.is_linear or rule.cut is not None
-        return is_missing(
+        return missing_rows(
             self._values(column, CellKind.NUMBER if is_number else CellKind.DAY, codes)
         )
 
@@ -292,7 +292,7 @@ class _Batch:
     ) -> Column:
         found = self.result(rules[0], attribute, tally, rows)
         for rule in rules[1:]:
-            open_ = is_missing(found)
+            open_ = missing_rows(found)
             if not open_.any():
                 break
             counted = open_ if rows is None else open_ & rows
@@ -405,7 +405,7 @@ def parse_targets(attribute: Attribute, targets: Sequence[str]) -> Column:
     return parse_column(attribute, pa.array(targets, pa.string()))
 
 
-def is_missing(column: Column) -> Mask:
+def missing_rows(column: Column) -> Mask:
     """Return the rows whose value is missing; one that is unknown, or text, is not."""
     missing: Mask = np.isnan(column) if column.dtype == np.float64 else column == MISSING
     return missing

@@ -10,7 +10,7 @@ from dppca.common.kernel.schema import Attribute, Categorical, Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.kernel.schema.missing_codes import codes_of
 from dppca.common.kernel.schema.texts import label_finder
-from dppca.owner.records.mapping_cells import MappedColumns, is_missing, parse_targets
+from dppca.owner.records.mapping_cells import MappedColumns, missing_rows, parse_targets
 from dppca.owner.records.mapping_rules import MappingDocument, Rule
 from dppca.owner.records.sources import Source
 
@@ -115,7 +115,7 @@ def _targets(rule: Rule) -> Iterator[tuple[Path, str]]:
 def _is_target(attribute: Attribute, target: str) -> bool:
     """True for a label, number or day of the attribute, and for its code for missing."""
     value = parse_targets(attribute, (target,))
-    if is_missing(value)[0]:
+    if missing_rows(value)[0]:
         return label_finder(codes_of(attribute))(target) is not None
     return bool(np.isfinite(value[0]) and (list_labels(attribute) is None or value[0] >= 0))
 

@@ -4,18 +4,22 @@ import dataclasses
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any
 
 import pytest
 
+from dppca.common.kernel.privacy.laws import GaussianLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 
 _DIGITS = 150  # decimal digits: 490 bits
 _LEFT_OUT = Decimal(10) ** -100
+
+gaussian_tail = partial(GaussianLaw.tail_probability, n=1)
+"""Chance that Gaussian noise is at least so many deviations from 0."""
 
 
 class ScriptedEntropy:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.field.targets import FieldTargets
 from dppca.common.analysis.field.tilt import Counted
-from dppca.common.kernel.schema import Column, Partition, Schema, encode
+from dppca.common.kernel.schema import Partition, Schema
 from dppca.common.kernel.schema.partitions import TableCells
 
 _BY_CHANCE = 0.01
@@ -34,20 +34,6 @@ class Missed:
     deviations: Annotated[
         float, "largest difference, in standard deviations of its noise and of the rows' chance"
     ]
-
-
-def code(schema: Schema, columns: Sequence[Column]) -> Vector:
-    """Return the coded columns of rows, shape (n, p), as owners add them up."""
-    coded: Vector = encode(schema, columns) / float(1 << schema.resolution_bits)
-    return coded
-
-
-def normal_tail(deviations: Vector) -> Vector:
-    """Return the chance that normal noise is at least so many deviations from 0, either way."""
-    from scipy.special import ndtr
-
-    tail: Vector = 2 * ndtr(-deviations)
-    return tail
 
 
 def find_missed(

@@ -26,10 +26,10 @@ from dppca.common.analysis.field.cell_values import ValueSampler
 from dppca.common.analysis.field.discretize import MOST_COLUMNS
 from dppca.common.analysis.field.field import Chains, FittedField, draw_blocks, fit_field
 from dppca.common.analysis.field.marginals import apportion
-from dppca.common.analysis.field.missed import Missed, Tail, code, find_missed, normal_tail
+from dppca.common.analysis.field.missed import Missed, Tail, find_missed
 from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
 from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, choose_rows, fit_tilt
-from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, row_codes
+from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, encode, row_codes
 
 _POOL_ROWS = 24 * 4096
 _POOL_VALUES = 1 << 22
@@ -65,12 +65,10 @@ class FieldFit:
         numeric is float64 in its own unit, within its bounds and whole if the schema requires it;
         other attributes are int32 codes of labels.
         """
-        drawn = (
-            self._plain_blocks(n_rows, rng)
-            if self.tilted is None
-            else self._tilted_blocks(self.tilted, n_rows, rng)
-        )
-        yield from drawn
+        if self.tilted is None:
+            yield from self._plain_blocks(n_rows, rng)
+        else:
+            yield from self._tilted_blocks(self.tilted, n_rows, rng)
 
     def with_tables(
         self, tables: Sequence[tuple[Partition, Counted]], rng: np.random.Generator
@@ -87,7 +85,7 @@ class FieldFit:
         missed = find_missed(
             self.schema,
             self.targets,
-            code(self.schema, columns),
+            encode(self.schema, columns) / float(1 << self.schema.resolution_bits),
             [(*each, shares) for each, shares in zip(tables, of_tables, strict=True)],
             tail=tail,
         )
@@ -219,8 +217,8 @@ def fit_released(
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
     rng: np.random.Generator,
+    tail: Tail,
     tables: Sequence[tuple[Partition, Counted]] = (),
-    tail: Tail = normal_tail,
     progress: Callable[[float], None] | None = None,
 ) -> FieldFit | None:
     """Fit a field to released moments and counts. Return None if a schema has no field.
@@ -237,10 +235,10 @@ def fit_released(
         (`dppca.common.analysis.spectrum.noise_edge.entry_noise`), at least 0.
     rng
         Decides the chains; the same state gives the same field.
-    tables
-        Released tables, of this study and of one that continues it, with their counts.
     tail
         Chance that an entry's noise is at least so many standard deviations from 0.
+    tables
+        Released tables, of this study and of one that continues it, with their counts.
     progress
         Receives the share that is done, from 0 to 1; it never falls.
     """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.analysis.field.missed import Missed, find_missed, missed_text, normal_tail
+from dppca.common.analysis.field.missed import Missed, find_missed, missed_text
 from dppca.common.analysis.field.rows import FieldFit, fit_released
 from dppca.common.analysis.field.tilt import Counted
 from dppca.common.kernel.moments.moments import (
@@ -16,6 +16,7 @@ from dppca.common.kernel.moments.moments import (
     unpack_tables,
 )
 from dppca.common.kernel.schema import Schema, encode, find_cells
+from tests.support.noise import gaussian_tail
 
 N = 6000
 Column = NDArray[Any]
@@ -40,6 +41,7 @@ def _fit(schema: Schema, people: list[Column], noise: float, laplace: bool = Fal
         histograms=unpack_histograms(packed, n, layout),
         entry_noise=noise,
         rng=np.random.default_rng(1),
+        tail=gaussian_tail,
         tables=[(partition, Counted(shares, noise)) for partition, shares in tables],
     )
     assert fit is not None
@@ -114,13 +116,13 @@ def test_what_rows_miss_is_named_in_deviations() -> None:
     ((partition, counted),) = fit.tilted.tables  # type: ignore[union-attr]
     even = np.outer(np.bincount(ward) / N, np.bincount(ill) / N).ravel()
     table = [(partition, counted, even)]
-    missed = find_missed(schema, fit.targets, apart, table, tail=normal_tail)
+    missed = find_missed(schema, fit.targets, apart, table, tail=gaussian_tail)
     worst = {each.relation for each in missed[:2]}
     assert worst == {"ward and ill", "the table of ward and ill"}
     assert all(each.deviations > 5 for each in missed[:2])
     held = [(partition, counted, counted.shares)]
     own = encode(schema, people) / float(1 << schema.resolution_bits)
-    assert find_missed(schema, fit.targets, own, held, tail=normal_tail) == ()
+    assert find_missed(schema, fit.targets, own, held, tail=gaussian_tail) == ()
     assert "ward and ill (" in missed_text(missed)
     assert missed_text(()) == ""
     many = [Missed(f"a and {place}", 9.0) for place in range(7)]

@@ -14,6 +14,7 @@ from dppca.common.analysis.field.targets import FieldTargets, field_targets
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema, encode
 from tests.support.faults import find_faults
+from tests.support.noise import gaussian_tail
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 MIXED = make_schema(
@@ -64,6 +65,7 @@ def _fit(schema: Schema, rows: NDArray[np.int32], noise: float = 0.0, seed: int 
         histograms=[None] * len(schema.attributes),
         entry_noise=noise,
         rng=np.random.default_rng(seed),
+        tail=gaussian_tail,
     )
     assert fit is not None
     return fit
@@ -191,7 +193,7 @@ def test_any_noise_leaves_valid_targets(noise: float) -> None:
 
 def test_there_is_no_field_without_sums_or_for_one_attribute() -> None:
     rng = np.random.default_rng(0)
-    rest = {"histograms": [None] * 4, "entry_noise": 0.0, "rng": rng}
+    rest = {"histograms": [None] * 4, "entry_noise": 0.0, "rng": rng, "tail": gaussian_tail}
     assert fit_released(MIXED, mean=None, second=np.eye(8), **rest) is None
     three = make_schema([categorical_of("a", list("abc"))])
     assert fit_released(three, mean=np.zeros(3), second=np.eye(3), **rest) is None

@@ -19,6 +19,7 @@ from dppca.common.kernel.moments.moments import (
 )
 from dppca.common.kernel.schema import Schema, encode, find_cells
 from tests.support.faults import find_faults
+from tests.support.noise import gaussian_tail
 
 N = 40_000
 People = tuple[NDArray[np.float64] | NDArray[np.int32], ...]
@@ -67,6 +68,7 @@ def _fit(schema: Schema, noise: float, seed: int = 1, *, people: People | None =
         histograms=unpack_histograms(packed, N, layout),
         entry_noise=noise,
         rng=rng,
+        tail=gaussian_tail,
         tables=[
             (partition, Counted(shares, noise))
             for partition, shares in zip(

@@ -13,6 +13,7 @@ from dppca.common.analysis.field.visibility import FAINT, Visibility, find_visib
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw
 from dppca.common.kernel.schema import Column, Schema, encode
+from tests.support.noise import gaussian_tail
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 N_ROWS = 20_000
@@ -111,7 +112,13 @@ def _shown(schema: Schema, seed: int, noise: float) -> NDArray[np.float64]:
     rng = np.random.default_rng([seed, 11])
     mean, second = _release(schema, rng, noise=noise, laplace_noises=None)
     fit = fit_released(
-        schema, mean=mean, second=second, histograms=[None] * 7, entry_noise=noise, rng=rng
+        schema,
+        mean=mean,
+        second=second,
+        histograms=[None] * 7,
+        entry_noise=noise,
+        rng=rng,
+        tail=gaussian_tail,
     )
     assert fit is not None
     assert fit.converged
