@@ -154,7 +154,7 @@ def train_all(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Traine
         federation.start()
         study_file = folder / "study.yaml"
         study_file.write_bytes(study.canonical_bytes())
-        federation.operate("study", "create", study_file)
+        federation.operate("study", "create", study_file, "--yes")
 
         def call(name: str, *arguments: str) -> Mapping[str, Any]:
             return federation.own(name, *arguments).document

@@ -43,6 +43,9 @@ def study_document() -> dict[str, Any]:
     ]
     return {
         "name": NAME,
+        "purpose": "Measure what a first user waits for.",
+        "contact": "whoever runs this benchmark",
+        "approval": "none needed: the rows are made up",
         "owners": list(OWNERS),
         "privacy": state_privacy("1.0", None),
         "components": {"contribution_rate": 0.85},

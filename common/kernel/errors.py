@@ -158,7 +158,7 @@ class TooManyRowsError(RangeError):
 
 
 class ConsentError(PrivacyError):
-    """The steward declined, or could not be asked."""
+    """The steward or operator declined, or could not be asked."""
 
     public = "The contribution was declined."
     exit_code = 24

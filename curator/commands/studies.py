@@ -1,5 +1,6 @@
 """``dppca-curator study``: begin, show, end and download studies of a running curator."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
-from dppca.common.kernel.errors import StudyStateError
-from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
+from dppca.common.kernel.errors import ConsentError, StudyStateError
+from dppca.common.shell.console import FILE, CommandGroup, emit, prints, say, terminal_width
 from dppca.common.shell.outputs import SIGNED, FileLaw, output_file
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
@@ -113,10 +114,13 @@ study.add_command(study_assembly.command)
 
 @study.command()
 @click.argument("file", type=FILE)
+@click.option("--yes", is_flag=True, help="Create it without purpose, contact or approval.")
 @connection
 @prints(BegunStudyDocument)
-def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
+def create(file: Path, curator: str, credentials: Path, *, yes: bool, as_json: bool) -> None:
     """Begin the study described in FILE (YAML). The same file again has no effect.
+
+    Asks if it does not say its purpose, contact or approval: stewards decide by them.
 
     \b
     Example:
@@ -126,6 +130,8 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
 
     begun = study_assembly.read_study(file)
     require_codable(begun.table)  # the curator does too, but says why in its log alone
+    if begun.stated.undecided and not yes:
+        _ask(file, ", ".join(begun.stated.undecided))
     with as_operator(curator, credentials) as client:
         existed = client.create(begun)
     document = BegunStudyDocument(
@@ -286,6 +292,20 @@ def _telling_state(client: "OperatorClient", name: str, needed: str) -> Iterator
     except StudyStateError as error:
         state = show_state(client.show(name).summary.state)
         raise StudyStateError(f"study {name} is {state}: {needed}") from error
+
+
+def _ask(file: Path, unsaid: str) -> None:
+    """Ask whether to create a study without texts; `ConsentError` if it is not agreed to."""
+    lacks = (
+        f"{file} does not say: {unsaid}. Stewards decide by them, and their policy may refuse it: "
+        "write each into the file; where there is none, say so in words, such as `approval: none "
+        "needed, the rows are public`"
+    )
+    if not sys.stdin.isatty():
+        raise ConsentError(f"{lacks}. Or create it as it is with --yes. Nothing was sent")
+    say(f"{lacks}.", err=True)
+    if not click.confirm("Create it as it is?", default=False, err=True):
+        raise ConsentError("declined: nothing was sent")
 
 
 def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:

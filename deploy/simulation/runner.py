@@ -253,7 +253,7 @@ def _gather(
         name = str(load_study_file(draft)[0]["name"])
         draft = _assemble(live, draft, sites, aggregation, name)
     study = study_from_yaml(draft)
-    federation.operate("study", "create", draft)
+    federation.operate("study", "create", draft, "--yes")
     studies = [study] if first is None else [first, study]
     given = live.each(sites, lambda site: site.contribute(studies, rows[site.name]))
     # All at once: with spares, openers wait for each other's votes.

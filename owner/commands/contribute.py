@@ -53,6 +53,7 @@ from dppca.owner.site.agreement import (
     agree,
     require_allowed,
     require_digest,
+    require_said,
     require_sending_key,
     require_verified,
     signing_key,
@@ -137,6 +138,7 @@ class AskedContribution:
         study, options = self.study, self.options
         require_unsettled(history, study.name, study.digest)
         data_set = choose_data_set(study, history, self.policy, options.data_set_name)
+        require_said(study, data_set)
         agreement = agree(self.site, study, digest=options.digest)
         if agreement is not None:
             require_allowed(study, agreement.terms, data_set)

@@ -12,7 +12,7 @@ from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.records.faults import CheckReport, require_rows_of_people
 from dppca.owner.release.contribution import Review, request_contribution, require_possible
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.site.agreement import find_refusal
+from dppca.owner.site.agreement import find_refusal, find_unsaid
 from dppca.owner.site.policy import DataSet, Policy
 
 
@@ -59,6 +59,9 @@ def find_uncovered(study: Study, policy: Policy, history: History) -> list[Dppca
 
 
 def _refused_by_rule(study: Study, data_set: DataSet) -> Iterator[DppcaError]:
+    unsaid = find_unsaid(study, data_set)
+    if unsaid is not None:
+        yield NoPolicyError(unsaid)
     if study.trust is Trust.AGGREGATE:
         refusal = find_refusal(study, Terms.from_study(study), data_set)
         if refusal is not None:

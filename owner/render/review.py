@@ -227,7 +227,8 @@ class ContributionPreview:
     def text(self) -> str:
         """Return the document as text, and what was counted (`ReleaseOffer`)."""
         document = review_text(self.document(), refusals=[*map(str, self.refusals)])
-        return "\n".join((*self.header.lines(), document, counts_text(self.counted)))
+        lines = (*self.header.lines(), document, counts_text(self.counted), self.study.stated.gap())
+        return "\n".join(filter(None, lines))
 
     def question(self) -> str:
         """Return what is asked and asserted (`ReleaseOffer`)."""
@@ -245,7 +246,8 @@ class ContributionPreview:
     def _asked(self) -> str:
         asked = self.document(with_forecast=False)
         asserted = f"You assert: {' '.join(asked.asserted)}"
-        return "\n".join((*self.header.lines(), asked.question, asserted))
+        lines = (*self.header.lines(), asked.question, asserted, self.study.stated.gap())
+        return "\n".join(filter(None, lines))
 
     @cached_property
     def forecast(self) -> Forecast | None:
@@ -364,6 +366,8 @@ def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
         ("Costs", f"ε {decimal_text(found.epsilon)}, δ {decimal_text(found.delta)}, once"),
         ("Of", budget.population + (f" ({budget.who})" if budget.who else "")),
     ]
+    if found.stated.undecided:
+        facts.append(("Not said by the operator", ", ".join(found.stated.undecided)))
     if found.coded_by_rule.mapping:
         facts.append(("Where attributes come from", "; ".join(found.coded_by_rule.mapping)))
     if found.read_otherwise is not None:

@@ -174,6 +174,25 @@ def find_refusal(study: Study, terms: Terms, data_set: DataSet) -> str | None:
     return None
 
 
+def find_unsaid(study: Study, data_set: DataSet) -> str | None:
+    """Reason why the policy refuses a study for what it does not say; None if it does not."""
+    unsaid = ", ".join(name for name in study.stated.unsaid if name in data_set.must_say)
+    if not unsaid:
+        return None
+    return (
+        f"study {study.name} does not say: {unsaid}. {POLICY_FILE} asks for it (must_say) for data "
+        f"set {data_set.name}: ask the operator for a study that says it, if only that there is "
+        "none"
+    )
+
+
+def require_said(study: Study, data_set: DataSet) -> None:
+    """Raise `NoPolicyError` if the policy refuses a study for what it does not say."""
+    refusal = find_unsaid(study, data_set)
+    if refusal is not None:
+        raise NoPolicyError(refusal)
+
+
 def require_allowed(study: Study, terms: Terms, data_set: DataSet) -> None:
     """Raise `NoPolicyError` if the policy refuses a study with ``trust: aggregate``."""
     refusal = find_refusal(study, terms, data_set)

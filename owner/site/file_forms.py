@@ -224,6 +224,9 @@ class DataSetDocument(PlaceDocument):
         The population of these rows. Its data sets may share files, or be queries of one database.
     aggregate
         Studies with ``trust: aggregate`` are refused without it.
+    must_say
+        Texts of a study, such as ``[purpose, contact, approval]``. A study that lacks one is
+        refused. Default: none.
     engine
         What reads the rows: ``local``, ``spark``, or a Dask scheduler as ``dask://HOST:PORT`` on
         this machine or ``tls://HOST:PORT``. Default: ``local``, and ``spark`` for a table of Spark.
@@ -231,6 +234,7 @@ class DataSetDocument(PlaceDocument):
 
     population: PartyName
     aggregate: AggregateDocument | None = None
+    must_say: tuple[Literal["title", "purpose", "contact", "approval"], ...] = ()
     engine: Annotated[str, AfterValidator(require_engine)] | None = None
 
 

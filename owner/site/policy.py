@@ -33,7 +33,8 @@ from dppca.owner.site.file_forms import (
 class DataSet:
     """A data set of the policy: the location of its rows, and the account that is charged for them.
 
-    ``aggregate`` is None if it takes no part in studies with ``trust: aggregate``.
+    ``aggregate`` is None if it takes no part in studies with ``trust: aggregate``. ``must_say``
+    names the texts that a study must have.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DataSet:
     aggregate: AggregateDocument | None = None
     key: str = ""
     engine: str = LOCAL
+    must_say: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def load_policy(site: Site) -> Policy:
             each.aggregate,
             each.key or "",
             each.engine or sources[name].engine or LOCAL,
+            each.must_say,
         )
         for name, each in sets.items()
     )

@@ -159,7 +159,7 @@ class FaultyStudy:
         kills = any(fault.kind is Kind.KILL for fault in curator)
         self.parties.start_curator(*(holds[:1] if kills else holds))
         self.study = self.parties.make_study(masked=self.masked, quorum=self.quorum)
-        created = self.parties.operate("create", str(self.parties.folder / "study.json"))
+        created = self.parties.operate("create", str(self.parties.folder / "study.json"), "--yes")
         assert created.code == 0, created.message
         with ThreadPoolExecutor(2 * len(OWNERS) + 2) as self._pool:
             try:

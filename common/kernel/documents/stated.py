@@ -16,9 +16,12 @@ WHOSE = "In its operator's words, which no software can check"
 _WIDTH = 76
 
 
-def _text(meaning: str, *, wanted: bool = False) -> Any:
-    """Make a field whose ``meaning`` drafts give; a ``wanted`` one is asked for where it lacks."""
-    return field(default=None, metadata={"meaning": meaning, "wanted": wanted})
+def _text(meaning: str, *, wanted: bool = False, decides: bool = False) -> Any:
+    """Make a field whose ``meaning`` drafts give; a ``wanted`` one is asked for where it lacks.
+
+    By what ``decides``, stewards agree: where it lacks, each of them is told so.
+    """
+    return field(default=None, metadata={"meaning": meaning, "wanted": wanted, "decides": decides})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +30,13 @@ class Stated:
 
     title: Annotated[str | None, "its title"] = _text("its title, for people", wanted=True)
     purpose: Annotated[str | None, "why it is made"] = _text(
-        "why it is made, in one paragraph", wanted=True
+        "why it is made, in one paragraph", wanted=True, decides=True
     )
     contact: Annotated[str | None, "whom to ask about it"] = _text(
-        "whom stewards may ask", wanted=True
+        "whom stewards may ask", wanted=True, decides=True
     )
     approval: Annotated[str | None, "who has approved it, and under which number"] = _text(
-        "who has approved it, and under which number", wanted=True
+        "who has approved it, and under which number", wanted=True, decides=True
     )
 
     @property
@@ -49,10 +52,26 @@ class Stated:
     @property
     def lacking(self) -> tuple[str, ...]:
         """Names of the fields that an operator is asked for, and that are not there."""
+        return self._missing("wanted")
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Names of the fields by which stewards decide, and that are not there."""
+        return self._missing("decides")
+
+    def _missing(self, mark: str) -> tuple[str, ...]:
         return tuple(
             each.name
             for each in fields(self)
-            if each.metadata["wanted"] and getattr(self, each.name) is None
+            if each.metadata[mark] and getattr(self, each.name) is None
+        )
+
+    def gap(self) -> str:
+        """Say which of the texts by which stewards decide are not there; empty for none."""
+        names = ", ".join(self.undecided)
+        return names and (
+            f"NOT SAID: {names}. Ask its operator before you agree: a study can say in words that "
+            "it has none"
         )
 
     def lines(self) -> list[str]:

@@ -37,7 +37,7 @@ def test_halved_products_come_to_a_result_that_verifies(trust: str, tmp_path: Pa
             else make_study(BALL, owners=OWNERS, **norm)
         )
         (tmp_path / "study.yaml").write_bytes(study.canonical_bytes())
-        federation.operate("study", "create", tmp_path / "study.yaml")
+        federation.operate("study", "create", tmp_path / "study.yaml", "--yes")
         rng = np.random.default_rng(0)
         table = {each["name"]: rng.normal(size=4000) for each in BALL}
         for name in OWNERS:

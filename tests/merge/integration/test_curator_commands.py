@@ -31,16 +31,16 @@ run_curator = partial(answer_of, "dppca-curator", cli)
 def test_a_study_from_its_file_to_its_tables(curator: Curator, tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
-    code, made = curator.operate("study", "create", file)
+    code, made = curator.operate("study", "create", file, "--yes")
     assert (code, made["digest"], made["already_stored"]) == (0, STUDY.digest, False)
-    assert curator.operate("study", "create", file)[1]["already_stored"]
+    assert curator.operate("study", "create", file, "--yes")[1]["already_stored"]
     other = tmp_path / "other.yaml"
     other.write_text(
         json.dumps(
             study_document([numeric_of("id", 0, 1e300, integer=True), numeric_of("x", 0, 1)])
         )
     )
-    code, failed = curator.operate("study", "create", other)
+    code, failed = curator.operate("study", "create", other, "--yes")
     assert (code, failed["error"]["class"]) == (StudyError.exit_code, "StudyError")
     assert "attribute id: integer: whole numbers beyond" in failed["error"]["message"]
     other.unlink()
@@ -114,14 +114,14 @@ def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
     file = tmp_path / "twice.yaml"
     document = json.loads(make_study(name="twice").canonical_bytes())
     file.write_text(yaml.safe_dump(document))
-    assert curator.operate("study", "create", file)[0] == 0
+    assert curator.operate("study", "create", file, "--yes")[0] == 0
     code, failed = curator.operate("study", "show", "twise")
     assert (code, failed["error"]["class"]) == (43, "UnknownStudyError")
     assert failed["error"]["message"].endswith("You asked for twise; did you mean twice?")
     document["privacy"]["epsilon"] = "0.123"
     document["schema"]["attributes"][0]["upper"] = 91.25
     file.write_text(yaml.safe_dump(document))
-    code, failed = curator.operate("study", "create", file)
+    code, failed = curator.operate("study", "create", file, "--yes")
     assert (code, failed["error"]["class"]) == (45, "ConflictError")
     assert "differs in: privacy.epsilon, attribute age. Nothing" in failed["error"]["message"]
     assert "0.123" not in failed["error"]["message"]

@@ -41,7 +41,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         for path in files.values():
             pa.csv.write_csv(census_rows(1000), path)
         (tmp_path / "first.yaml").write_bytes(first.canonical_bytes())
-        federation.operate("study", "create", tmp_path / "first.yaml")
+        federation.operate("study", "create", tmp_path / "first.yaml", "--yes")
         live.each(drivers, lambda each: each.contribute([first], files[each.name]))
         live.each(drivers, lambda each: each.open_sum(first))
         live.each(drivers, lambda each: each.use_result(first, None))
@@ -68,7 +68,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         assert (drafted["continues"], drafted["hidden"]) == (first.name, False)
         if masked:
             with pytest.raises(StudyError, match="lacks the owners' keys"):
-                federation.operate("study", "create", draft)
+                federation.operate("study", "create", draft, "--yes")
             said = [tmp_path / f"{each.name}.json" for each in drivers]
             for place, (each, file) in enumerate(zip(drivers, said, strict=True)):
                 answer = each.identify("second", opener=place < 2)
@@ -80,8 +80,8 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         other = tmp_path / "other.yaml"
         other.write_text(draft.read_text().replace("overlap: false", "overlap: true"))
         with pytest.raises(StudyError, match="the same people and attributes"):
-            federation.operate("study", "create", other)
-        federation.operate("study", "create", draft)
+            federation.operate("study", "create", other, "--yes")
+        federation.operate("study", "create", draft, "--yes")
         policy = policy_text(
             [first, second], f"{OWNERS[0]}.csv", colluders=second.privacy.colluders
         )

@@ -100,6 +100,22 @@ def test_every_command_says_what_contribute_would_refuse_and_no_proposal_breaks_
     assert "delta 0, at which they have no finite epsilon" in next_steps[noise.name]
 
 
+def test_a_policy_that_asks_for_words_refuses_a_study_that_lacks_one(
+    curator: Curator, site: OwnerSite
+) -> None:
+    policy = (site.folder / "policy.yaml").read_text()
+    asked = policy.replace("path: rows.csv", "path: rows.csv, must_say: [contact, approval]")
+    (site.folder / "policy.yaml").write_text(asked)
+    silent = curator.begin(site.name, contact="the hub")
+    message = site.contribute(silent)[1]["error"]["message"]
+    assert "does not say: approval." in message
+    code, review = site.run("review", silent.name)
+    assert (code, review["refused"]) == (20, message)
+    assert site.history.length == 0
+    told = curator.begin(site.name, contact="the hub", approval="none needed")
+    assert site.contribute(told)[0] == 0
+
+
 def test_doctor_warns_of_a_spreadsheets_file_and_a_format_draws_nothing_again(
     curator: Curator, site: OwnerSite
 ) -> None:

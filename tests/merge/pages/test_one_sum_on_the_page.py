@@ -55,7 +55,7 @@ def _create(curator: Curator, folder: Path, sites: list[OwnerSite], files: list[
     draft.write_text(yaml.safe_dump(document))
     line = ("study", "assemble", str(draft), *map(str, files), "--output", str(made))
     assert answer_of("dppca-curator", cli, *line)[0] == 0
-    assert curator.operate("study", "create", made)[0] == 0
+    assert curator.operate("study", "create", made, "--yes")[0] == 0
     return study_from_yaml(made.read_text()).digest
 
 

@@ -129,6 +129,8 @@ def test_a_consent_takes_two_pages_and_no_scrolling(
         page = seen.page
         page.get_by_role("link", name="Review").click()
         page.get_by_text("What leaves, once").wait_for()
+        answer = page.get_by_role("region", name="Your answer")
+        expect(answer.get_by_text("NOT SAID: purpose, contact, approval.")).to_be_visible()
         asked = site.run("review", study.name)[1]
         for shown in (
             page.locator("dl", has_text=f"{asked['entries']} noised numbers"),

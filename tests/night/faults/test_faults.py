@@ -208,7 +208,7 @@ def test_a_curator_with_a_wrong_clock_begins_no_study(offset_s: int, tmp_path: P
             return
         made.start_curator(skew=skew)
         made.make_study(masked=False, quorum=2)
-        created = made.operate("create", str(tmp_path / "study.json"))
+        created = made.operate("create", str(tmp_path / "study.json"), "--yes")
         assert created.code == StudyError.exit_code
         assert "deadline must be in the future by the curator's clock" in created.message
         assert broken_words(made) == []

@@ -75,7 +75,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
         for owner in OWNERS:
             federation.join(owner)
             _own_rows(federation.site(owner), folder / "rows.csv")
-        federation.operate("study", "create", folder / "study.yaml")
+        federation.operate("study", "create", folder / "study.yaml", "--yes")
         federation.own("owner-1", "contribute", "traced", "--yes")
         site = ("--site", federation.site("owner-2"))
         command = (tracing.__file__, files["contribute"], OWNER, *site, "contribute", "traced")

@@ -38,7 +38,7 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
         masked = trust == "aggregate"
         study = study_of_sites(sites, **COUNTED) if masked else make_study(owners=OWNERS, **COUNTED)
         (tmp_path / "study.yaml").write_bytes(study.canonical_bytes())
-        federation.operate("study", "create", tmp_path / "study.yaml")
+        federation.operate("study", "create", tmp_path / "study.yaml", "--yes")
         for name in OWNERS:
             pa.csv.write_csv(census_rows(N_ROWS), tmp_path / f"{name}.csv")
         live.each(drivers, lambda each: each.contribute([study], tmp_path / f"{each.name}.csv"))

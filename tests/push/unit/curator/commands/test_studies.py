@@ -1,9 +1,19 @@
-"""The list of studies as text."""
+"""The list of studies as text, and what is asked before a study without words is created."""
 
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from dppca.common.kernel.errors import ConsentError, IdentityError
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.cli import cli
 from dppca.curator.commands.studies import list_text
 from dppca.curator.operator.responses import ListedStudy
+from tests.support.commands import run_here
+from tests.support.studies import make_study
 
 
 def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> None:
@@ -32,3 +42,34 @@ def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> 
         "`dppca-curator pki list` says who has a certificate, and `pki sign` enrols.",
     ]
     assert list_text([], width=None) == "No studies yet."
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _create(folder: Path, *options: str, **words: str) -> tuple[int, str]:
+    file = folder / "study.json"
+    file.write_bytes(make_study("small", **words).canonical_bytes())
+    reached = ("--curator", "127.0.0.1:1", "--credentials", folder / "none")
+    code, _, told = run_here(cli, "study", "create", file, *reached, *options)
+    return code, told
+
+
+def test_a_study_without_its_words_is_created_only_if_the_operator_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins = IdentityError.exit_code  # it goes on, to credentials that are not there
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    code, told = _create(tmp_path, contact="the hub")
+    assert code == ConsentError.exit_code
+    assert "study.json does not say: purpose, approval. Stewards decide by them" in told
+    assert _create(tmp_path, "--yes")[0] == begins
+    said = {"purpose": "a", "contact": "b", "approval": "none needed"}
+    assert _create(tmp_path, **said)[0] == begins
+    for answer, ends in (("n\n", ConsentError.exit_code), ("y\n", begins)):
+        monkeypatch.setattr(sys, "stdin", _Terminal(answer))
+        code, told = _create(tmp_path)
+        assert code == ends
+        assert "does not say: purpose, contact, approval." in told

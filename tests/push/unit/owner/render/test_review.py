@@ -19,7 +19,12 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import forecast, request_contribution, review
-from dppca.owner.render.review import ContributionPreview, ReviewDocument, review_text
+from dppca.owner.render.review import (
+    ContributionPreview,
+    ReviewDocument,
+    consent_facts,
+    review_text,
+)
 from dppca.owner.site.config import Site
 from tests.support.ledgers import BUDGET, account_of, history_of
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of, study_document
@@ -38,6 +43,24 @@ def _document(found: Any, *, with_forecast: bool = False) -> ReviewDocument:
     site, counted = Site(Path(), "owner-1", "hub:7443"), CheckReport(found.n_rows, 0, {}, {}, ())
     seen = ContributionPreview(site, found.study, StudyState.OPEN, found, unread, unread, counted)
     return seen.document(with_forecast=with_forecast)
+
+
+def test_what_a_study_does_not_say_stands_beside_the_question() -> None:
+    unread: Any = None
+    site, found = Site(Path(), "owner-1", "hub:7443"), _review()
+    counted = CheckReport(found.n_rows, 0, {}, {}, ())
+    for words, told in (
+        ({}, "NOT SAID: purpose, contact, approval. Ask its operator"),
+        ({"purpose": "a", "contact": "b"}, "NOT SAID: approval. Ask its operator"),
+        ({"purpose": "a", "contact": "b", "approval": "none needed"}, ""),
+    ):
+        study = make_study("small", **words)
+        seen = ContributionPreview(site, study, StudyState.OPEN, found, unread, unread, counted)
+        facts = dict(consent_facts(seen.document(with_forecast=False)))
+        assert ("Not said by the operator" in facts) is bool(told)
+        for text in (seen.brief(), seen.text(), seen.question()):
+            assert told in text
+            assert ("NOT SAID" in text) is bool(told)
 
 
 def _text(found: Any, *, with_forecast: bool = False) -> str:

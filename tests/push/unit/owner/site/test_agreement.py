@@ -17,6 +17,7 @@ from dppca.owner.site.agreement import (
     agree,
     read_peers,
     require_allowed,
+    require_said,
     require_verified,
     signing_key,
 )
@@ -138,3 +139,15 @@ def test_a_policy_refuses_what_it_does_not_allow_and_nothing_else(tmp_path: Path
         AggregateDocument(colluders=1, trusted_openers=("owner-4", "owner-2")),
     ):
         require_allowed(MASKED.study, MASKED.terms, DataSet("survey", source, account_of(), rule))
+
+
+def test_a_policy_refuses_a_study_that_does_not_say_what_it_must(tmp_path: Path) -> None:
+    source, silent = (
+        locate_files("rows.csv", folder=tmp_path, data_set="survey"),
+        make_study("small", contact="the hub"),
+    )
+    data_set = DataSet("survey", source, account_of(), must_say=("contact", "approval"))
+    with pytest.raises(NoPolicyError, match=r"does not say: approval\. .* \(must_say\)"):
+        require_said(silent, data_set)
+    require_said(make_study("small", contact="the hub", approval="none needed"), data_set)
+    require_said(make_study("small"), DataSet("survey", source, account_of()))

@@ -99,4 +99,7 @@ def test_what_is_not_said_is_named_and_nothing_said_has_no_lines() -> None:
     assert Stated(title="a").unsaid == ("purpose", "contact", "approval")
     assert Stated(title="a").lacking == ("purpose", "contact", "approval")
     assert Stated().lines() == []
+    assert Stated(purpose="a", contact="b").undecided == ("approval",)
+    assert Stated(contact="b").gap().startswith("NOT SAID: purpose, approval. ")
+    assert Stated(purpose="a", contact="b", approval="none needed").gap() == ""
     assert Stated(title="a", purpose="b").lines() == [f"{WHOSE}:", "  title   | a", "  purpose | b"]
