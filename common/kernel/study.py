@@ -46,7 +46,7 @@ from dppca.common.kernel.documents.values import canonical_json, differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
 from dppca.common.kernel.schema.attributes import Name
-from dppca.common.kernel.schema.document import Schema
+from dppca.common.kernel.schema.document import NeighbourRelation, Schema
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 
 MAX_OWNERS = 10_000
@@ -429,6 +429,11 @@ class Study(BaseModel):
             raise ValueError("only_tables is for a study that continues another")
         elif (count := self.components.count or 0) > (most := self.table.layout.n_columns - 1):
             raise ValueError(f"count {count} is above {most} (coded columns minus one)")
+        if self.table.neighbours is NeighbourRelation.ADDED:
+            raise ValueError(
+                "neighbours: added is for schemas alone in this version: a study has neighbours: "
+                "replaced, and its owners' numbers of rows are public"
+            )
         if self.covariance is Covariance.WITHIN and not self.table.layout.with_sums:
             raise ValueError("covariance: within needs column sums (row_norm: include_sums: true)")
         if self.table.layout.halved_products and not self.privacy.halves_products:

@@ -19,8 +19,7 @@ from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.kernel.privacy.release import sensitivity_shape
-from dppca.common.kernel.privacy.sensitivity import sensitivity
+from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Numeric, Schema
 from dppca.common.kernel.schema.document import MAX_SQUARE_WEIGHT, MAX_TARGETS
 from dppca.common.kernel.study import Study
@@ -128,8 +127,7 @@ def free_square_weight(table: Schema, law: type[NoiseLaw]) -> int:
 
     def change(weight: int) -> float:
         shaped = _changed(table, square_weight=weight)
-        shape = sensitivity_shape(table if shaped is None else shaped)
-        return law.change(sensitivity(shape, resolution_bits=table.resolution_bits))
+        return law.change(schema_sensitivity(table if shaped is None else shaped))
 
     free, plain = 1, change(1)
     above = MAX_SQUARE_WEIGHT + 1
@@ -264,7 +262,7 @@ def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[in
     """Return the noise of a pooled product at the cost of a calibration, in rows."""
     calibration = calibrate_noise(
         type(requested.law),
-        sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
+        schema_sensitivity(table),
         epsilon=requested.epsilon,
         delta=requested.delta,
         max_rows_per_person=requested.max_rows_per_person,

@@ -34,8 +34,7 @@ from dppca.common.analysis.study_file import schema_from_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.kernel.privacy.release import sensitivity_shape
-from dppca.common.kernel.privacy.sensitivity import sensitivity
+from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Date, Numeric, Ordinal, Schema
 from dppca.curator.planning.choices import drop_square_weight, free_square_weight, product_noise
 
@@ -143,7 +142,7 @@ def propose_for_draft(
     table = _filled(schema)
     requested = calibrate_noise(
         choose_law(mechanism, delta),
-        sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
+        schema_sensitivity(table),
         epsilon=epsilon,
         delta=delta,
         max_rows_per_person=int(schema["max_rows_per_person"]),

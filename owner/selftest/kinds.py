@@ -403,6 +403,8 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         # The schema.
         "Schema.resolution_bits": "resolution",
         "Schema.max_rows_per_person": "rows",
+        "Schema.neighbours": "a study has one value",
+        "Schema.count_weight": "a study has one value",
         "Schema.sum_weight": "coding",
         "Schema.row_norm": "coding",
         "Schema.histogram_weight": "coding",

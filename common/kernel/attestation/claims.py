@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from dppca.common.kernel.documents.amounts import Whole
 from dppca.common.kernel.documents.values import DigestText, canonical_json, differing_keys
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, StudyError
+from dppca.common.kernel.privacy.added_rows import AddedShape
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import (
@@ -14,7 +15,7 @@ from dppca.common.kernel.privacy.release import (
     MomentReceipt,
     masked_receipt_for,
     receipt_for,
-    sensitivity_shape,
+    released_shape,
 )
 from dppca.common.kernel.privacy.sensitivity import Shape
 from dppca.common.kernel.study import Study, study_from_canonical
@@ -48,7 +49,7 @@ class ProvedMechanism:
         "noise, in squared integer units, and `product_variance` of products with half of it",
     ]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
-    formula: Annotated[Shape, "what the sensitivity is computed from"]
+    formula: Annotated[Shape | AddedShape, "what the sensitivity is computed from"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanis
         "l2_squared": calibration.sensitivity.l2_squared,
         "parameters": calibration.law.parameters(),
         "resolution_bits": study.table.resolution_bits,
-        "formula": sensitivity_shape(study.table),
+        "formula": released_shape(study.table),
     }
     if study.privacy.colluders is None or study.n_honest_owners is None:
         return ProvedMechanism(**noise)

@@ -108,7 +108,8 @@ class MomentSums:
         sums, products = (
             self._sum_blocks() if self._contingency is None else self._sum_counts(self._contingency)
         )
-        return Moments(self._n_rows, pack(self._schema.layout, sums, products, self._counts))
+        n_rows = self._n_rows
+        return Moments(n_rows, pack(self._schema.layout, sums, products, self._counts, n_rows))
 
     def _sum_blocks(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         layout, coder, gram = self._schema.layout, self._coder, self._gram.total()

@@ -25,10 +25,10 @@ _MIRRORED = 128  # columns at a time, so that they stay in the cache
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Exact sums over ``n_rows`` coded rows; ``n_rows`` is public.
+    """Exact sums over ``n_rows`` coded rows.
 
     ``packed`` is int64, shape (D,), in units of ``4**-g``, in the order of `Layout`. It is private:
-    computed from rows and without noise.
+    computed from rows and without noise. So is ``n_rows`` where the layout has it as an entry.
     """
 
     n_rows: int
@@ -64,7 +64,7 @@ def compute_moments(
         np.bincount(codes, minlength=size)
         for codes, (size, _) in zip(cells, layout.counts, strict=True)
     ]
-    return Moments(n_rows, pack(layout, sums, gram[layout.product_index], counts))
+    return Moments(n_rows, pack(layout, sums, gram[layout.product_index], counts, n_rows))
 
 
 def pack(
@@ -72,17 +72,20 @@ def pack(
     sums: NDArray[np.int64],
     products: NDArray[np.int64],
     counts: Sequence[NDArray[np.int64]],
+    n_rows: int,
 ) -> NDArray[np.int64]:
     """Return the packed vector, shape (D,), of sums without weights.
 
     ``sums`` has shape (p,) and units of ``2**-g`` and is left out if the layout has none;
     ``products`` has shape (n_products,), units of ``4**-g`` and the layout's order; ``counts`` has,
-    for each released histogram and each table, the rows in each cell.
+    for each released histogram and each table, the rows in each cell. ``n_rows`` is the last entry,
+    if the layout has it.
     """
     parts = [sums * layout.scaled_weight] if layout.with_sums else []
     parts.append(products * layout.packed_product_weights if layout.weighs_products else products)
     weighted = (each * unit for each, (_, unit) in zip(counts, layout.counts, strict=True))
-    return np.concatenate([*parts, *weighted])
+    last = [np.array([n_rows * layout.count_unit], np.int64)] if layout.with_count else []
+    return np.concatenate([*parts, *weighted, *last])
 
 
 def unpack(
@@ -157,7 +160,7 @@ def _unpack_counts(
     packed: NDArray[np.int64], n_rows: int, layout: Layout
 ) -> list[NDArray[np.float64]]:
     ends = np.cumsum([size for size, _ in layout.counts])
-    parts = np.split(packed[layout.n_moments :], ends[:-1]) if layout.counts else []
+    parts = np.split(packed[layout.n_moments :], ends)[:-1] if layout.counts else []
     units = (float(unit) * n_rows for _, unit in layout.counts)
     return [part / unit for part, unit in zip(parts, units, strict=True)]
 

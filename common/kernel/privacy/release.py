@@ -2,7 +2,8 @@
 
 Theory: the packed vector of exact integer sums (`dppca.common.kernel.moments.moments`) changes by
 at most ``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are
-replaced (`dppca.common.kernel.privacy.sensitivity`); integer noise calibrated to that
+replaced (`dppca.common.kernel.privacy.sensitivity`), or added or taken away
+(`dppca.common.kernel.privacy.added_rows`); integer noise calibrated to that
 (`dppca.common.kernel.privacy.mechanisms`) makes the whole vector differentially private at once.
 The noise is drawn once; the vector is complete before the first byte leaves; the same bytes are
 sent again and again.
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.added_rows import AddedShape, added_sensitivity
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.mechanisms import (
@@ -45,11 +47,13 @@ from dppca.common.kernel.privacy.sensitivity import (
     BoxShape,
     HeavySquaresShape,
     MissingBoxShape,
+    Sensitivity,
     Shape,
     TablesShape,
     sensitivity,
 )
 from dppca.common.kernel.schema import ColumnKind, Schema
+from dppca.common.kernel.schema.document import NeighbourRelation
 from dppca.common.kernel.study import Study
 
 
@@ -151,7 +155,7 @@ class Release:
 
 
 def sensitivity_shape(schema: Schema) -> Shape:
-    """Return the counts of a schema that its sensitivity depends on."""
+    """Return the counts of a schema that its sensitivity to a replaced row depends on."""
     layout = schema.layout
     if schema.only_tables:
         return TablesShape(len(layout.tables), layout.table_weight)
@@ -185,6 +189,22 @@ def sensitivity_shape(schema: Schema) -> Shape:
     )
 
 
+def released_shape(schema: Schema) -> Shape | AddedShape:
+    """Return what the sensitivity of a study of this schema is computed from."""
+    shape = sensitivity_shape(schema)
+    if schema.neighbours is NeighbourRelation.REPLACED:
+        return shape
+    return AddedShape(shape, schema.layout.count_weight)
+
+
+def schema_sensitivity(schema: Schema) -> Sensitivity:
+    """Return the sensitivity of a release of this schema to one row, by its relation."""
+    shape = released_shape(schema)
+    if isinstance(shape, AddedShape):
+        return added_sensitivity(shape, resolution_bits=schema.resolution_bits)
+    return sensitivity(shape, resolution_bits=schema.resolution_bits)
+
+
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:
     """Return the numbers of scalars, of numerics among them, and of attributes with indicators."""
     indicators = sum(kind is ColumnKind.INDICATOR for kind in kinds)
@@ -207,7 +227,7 @@ def calibrate(study: Study) -> Calibration:
     if not isinstance(study, Study):
         raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     schema, privacy = study.table, study.privacy
-    sens = sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
+    sens = schema_sensitivity(schema)
     k, halved = study.max_rows_per_person, schema.layout.halved_products
     law = LAWS[privacy.mechanism]
     if privacy.scale is None:

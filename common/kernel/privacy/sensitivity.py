@@ -192,6 +192,7 @@ class Relation(StrEnum):
     """Relation between neighbouring tables."""
 
     REPLACE_ONE = "replace-one"
+    ADD_OR_REMOVE_ONE = "add-or-remove-one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +325,7 @@ Shape = BoxShape | MissingBoxShape | HeavySquaresShape | BallShape | TablesShape
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """Largest change by one replaced row, in exact integers.
+    """Largest change by one replaced or added row, in exact integers.
 
     ``l1`` is Delta_1, the sum of absolute changes, in units of 4^-g, and ``l2_squared`` Delta_2^2,
     the sum of squared changes, in units of 16^-g, both rounded up; ``resolution_bits`` is g: one
@@ -684,7 +685,7 @@ class _Scalars:
 
 def _ball_l1(d: int) -> Fraction:
     """Equation (7)."""
-    return min(_square_root_up(Fraction(d * d, 2)) + 1, _square_root_up(Fraction(d * (d + 3), 2)))
+    return min(square_root_up(Fraction(d * d, 2)) + 1, square_root_up(Fraction(d * (d + 3), 2)))
 
 
 def _ball_l1_with_sums(shape: BallShape) -> Fraction:
@@ -692,8 +693,8 @@ def _ball_l1_with_sums(shape: BallShape) -> Fraction:
     d = shape.n_columns
     a, b = Fraction(d * (d + 3), 4), shape.sum_weight**2 * d / 2
     # The derivative of (1 + s)^2 (a + b/s) is 0 where 2 a s^2 + b s - b = 0.
-    s = (_square_root_up(b * b + 8 * a * b) - b) / (4 * a)
-    return _square_root_up(2 * (1 + s) ** 2 * (a + b / s))
+    s = (square_root_up(b * b + 8 * a * b) - b) / (4 * a)
+    return square_root_up(2 * (1 + s) ** 2 * (a + b / s))
 
 
 def _require_weight(weight: Fraction) -> None:
@@ -701,7 +702,7 @@ def _require_weight(weight: Fraction) -> None:
         raise SettingError(f"the weight of the sums must be above 0, not {weight}")
 
 
-def _square_root_up(value: Fraction) -> Fraction:
+def square_root_up(value: Fraction) -> Fraction:
     """Square root, rounded up to a multiple of 2^-96."""
     scaled = value * 4**ROOT_BITS
     root = isqrt(ceil(scaled))

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -79,6 +80,15 @@ class RowNorm(BaseModel):
     halved_products: bool = False
 
 
+class NeighbourRelation(StrEnum):
+    """Tables that the promise to a person compares."""
+
+    REPLACED = "replaced"
+    """Equally many rows, those of one person with other values: the number of rows is public."""
+    ADDED = "added"
+    """One has the rows of one more person: the number of rows is secret."""
+
+
 class Schema(BaseModel):
     """Attributes with public bounds and categories, and the coding of rows as integers.
 
@@ -90,6 +100,13 @@ class Schema(BaseModel):
         ``k``: the most rows of one person at one owner. Every sensitivity is multiplied by it. The
         sites assert it; no software can check it. A schema without it only codes rows, so a study
         requires it.
+    neighbours
+        What the promise compares: tables in which rows of a person are ``replaced``, which leaves
+        the number of rows public, or ``added`` or taken away, which keeps it secret: the number
+        leaves with noise.
+    count_weight
+        Weight of the number of rows where it leaves with noise, against products; its product with
+        ``4**g`` must be an integer. More weight means less noise on it and more on everything else.
     sum_weight
         ``w``: weight of column sums against products; ``w * 2**g`` must be an integer.
     row_norm
@@ -126,6 +143,8 @@ class Schema(BaseModel):
 
     resolution_bits: Annotated[int, Field(ge=1, le=FINEST_BITS), WHOLE] = 10
     max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    neighbours: NeighbourRelation = NeighbourRelation.REPLACED
+    count_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     sum_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     row_norm: RowNorm | None = None
     histogram_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
@@ -182,6 +201,13 @@ class Schema(BaseModel):
             raise ValueError("histogram_weight times 4**resolution_bits must be an integer")
         if (Fraction(self.tables_weight) * 4**self.resolution_bits).denominator != 1:
             raise ValueError("tables_weight times 4**resolution_bits must be an integer")
+        if (Fraction(self.count_weight) * 4**self.resolution_bits).denominator != 1:
+            raise ValueError("count_weight times 4**resolution_bits must be an integer")
+        if self.count_weight != 1 and not self.with_count:
+            raise ValueError(
+                "count_weight is for a number of rows that leaves with noise: it needs "
+                "neighbours: added, without only_tables"
+            )
         if self.square_weight > 1 and (self.only_tables or not self.has_squares):
             raise ValueError(
                 "square_weight needs a numeric with bounds whose square is released: not with "
@@ -226,6 +252,10 @@ class Schema(BaseModel):
             del document["targets"], document["target_weight"]
         if self.square_weight == 1:
             del document["square_weight"]
+        if self.neighbours is NeighbourRelation.REPLACED:
+            del document["neighbours"]
+        if self.count_weight == 1:
+            del document["count_weight"]
         if self.row_norm is not None and not self.row_norm.halved_products:
             del document["row_norm"]["halved_products"]
         if not self.tables:
@@ -277,6 +307,9 @@ class Schema(BaseModel):
             table_unit=int(Fraction(self.tables_weight) * 4**self.resolution_bits),
             square_weight=self.square_weight,
             halved_products=self.row_norm is not None and self.row_norm.halved_products,
+            count_unit=int(Fraction(self.count_weight) * 4**self.resolution_bits)
+            if self.with_count
+            else 0,
         )
 
     @cached_property
@@ -336,6 +369,11 @@ class Schema(BaseModel):
             )
             if isinstance(attribute, Numeric) and attribute.histogram and cells is not None
         )
+
+    @property
+    def with_count(self) -> bool:
+        """Whether the number of rows is secret, and one noised number of the release."""
+        return self.neighbours is NeighbourRelation.ADDED and not self.only_tables
 
     @property
     def has_squares(self) -> bool:

@@ -11,14 +11,15 @@ with ``products: bins``. A release is one packed vector of int64:
 3. for each numeric with a released histogram, in order, the number of rows in each of its cells,
    then
 4. for each table, in order, the number of rows in each of its cells
-   (`dppca.common.kernel.schema.partitions`).
+   (`dppca.common.kernel.schema.partitions`), then
+5. the number of rows, where it is secret.
 
-A release of tables alone has the fourth part and no other.
+A release of tables alone has the fourth part and no other: its cells add up to the number of rows.
 
 All entries are in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times ``h *
-4**g`` or, in a table, times ``t * 4**g``, a product of two attributes of which one is a target
-times its weight, a numeric's square times that of squares. The order is part of the wire format:
-change it only together with the protocol's version.
+4**g`` or, in a table, times ``t * 4**g``, the number of all rows times ``a * 4**g``, a product of
+two attributes of which one is a target times its weight, a numeric's square times that of squares.
+The order is part of the wire format: change it only together with the protocol's version.
 """
 
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class Layout:
         Factor of a numeric's square.
     halved_products
         The noise of a product of two columns has half of the variance of every other entry's.
+    count_unit
+        ``a * 4**g`` as an integer: factor of the number of all rows; 0 if it is no entry.
     """
 
     kinds: tuple[ColumnKind, ...]
@@ -88,6 +91,7 @@ class Layout:
     table_unit: int = 0
     square_weight: int = 1
     halved_products: bool = False
+    count_unit: int = 0
 
     @property
     def n_columns(self) -> int:
@@ -149,7 +153,18 @@ class Layout:
     @cached_property
     def n_entries(self) -> int:
         """Length D of the packed vector."""
-        return self.n_moments + sum(cells for _, cells in self.histograms) + sum(self.tables)
+        counts = sum(cells for _, cells in self.histograms) + sum(self.tables)
+        return self.n_moments + counts + self.with_count
+
+    @property
+    def with_count(self) -> bool:
+        """Whether the number of all rows is the last entry."""
+        return self.count_unit > 0
+
+    @property
+    def count_weight(self) -> Fraction:
+        """Weight a: the number of all rows has a product's noise divided by it; 0 if not there."""
+        return Fraction(self.count_unit, 4**self.resolution_bits)
 
     @property
     def n_moments(self) -> int:
@@ -173,7 +188,7 @@ class Layout:
         sums = Fraction(self.scaled_weight, 2**self.resolution_bits)
         counts = (self.histogram_weight, self.table_weight if self.tables else Fraction(1))
         products = (Fraction(self.target_weight), Fraction(self.square_weight))
-        return max(*products, sums, *counts, Fraction(1))
+        return max(*products, sums, *counts, self.count_weight, Fraction(1))
 
     @cached_property
     def table_weight(self) -> Fraction:

@@ -22,6 +22,7 @@ from dppca.common.analysis.estimators.base.masks import (
 from dppca.common.analysis.estimators.base.settings import check_rows_per_person
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
+from dppca.common.kernel.schema.document import NeighbourRelation
 
 NO_INDICATOR = "the paper's form has no column for missing values: use missing: level, or none"
 
@@ -83,8 +84,12 @@ def resolve_schema(
     """Return the given schema, if it has as many columns, or one made from the bounds.
 
     Its row limit is its own or else the given one. Raise `SettingError` if there is no row limit,
-    two limits differ, or the schema does not fit the columns.
+    two limits differ, or the schema does not fit the columns or keeps the number of rows secret.
     """
+    if schema is not None and schema.neighbours is not NeighbourRelation.REPLACED:
+        raise SettingError(
+            "this method's number of rows is public: take neighbours out of the schema"
+        )
     from_schema = None if schema is None else schema.max_rows_per_person
     k = check_rows_per_person(from_schema if max_rows_per_person is None else max_rows_per_person)
     if from_schema not in (None, k):

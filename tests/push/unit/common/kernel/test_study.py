@@ -36,6 +36,13 @@ def test_a_study_that_does_not_say_how_many_rows_a_person_may_have_is_refused() 
     assert study_from_mapping(silent).max_rows_per_person == 7
 
 
+def test_a_study_whose_number_of_rows_is_secret_is_refused() -> None:
+    silent = document()
+    silent["schema"]["neighbours"] = "added"
+    with pytest.raises(StudyError, match="a study has neighbours: replaced"):
+        study_from_mapping(silent)
+
+
 def test_canonical_documents_and_digests_are_those_of_earlier_versions() -> None:
     assert documents() == json.loads(FILE.read_text("utf-8"))
 

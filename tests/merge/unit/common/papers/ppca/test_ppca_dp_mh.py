@@ -226,6 +226,14 @@ def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
         fitted(rows, schema=Schema.from_document(document))
 
 
+def test_a_schema_that_keeps_the_number_of_rows_secret_is_refused() -> None:
+    attributes = [numeric_of("x", 0, 1), binary_of("b", [0, 1])]
+    document = {"max_rows_per_person": 1, "attributes": attributes, "neighbours": "added"}
+    rows = np.column_stack([np.linspace(0, 1, 50), np.arange(50) % 2])
+    with pytest.raises(SettingError, match="take neighbours out of the schema"):
+        fitted(rows, schema=Schema.from_document(document))
+
+
 def as_frame(rows: NDArray[np.float64]) -> pd.DataFrame:
     return pd.DataFrame(
         {
