@@ -1,0 +1,101 @@
+"""Laws of matrix-laplace noise: its sensitivity, its cost, and that it is one function of R."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dppca.common.kernel.privacy.matrix_noise import (
+    matrix_cost,
+    matrix_scales,
+    matrix_space,
+    released_noise,
+)
+from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from tests.support.examples import examples
+from tests.support.matrix_rows import coded_row, layouts, packed_row, space_row
+
+ROUNDING = 2.0**-20  # of steps: what fixed-point divisions may leave
+
+
+@settings(max_examples=examples(100))
+@given(layout=layouts(), seed=st.integers(0, 2**32 - 1))
+def test_no_two_rows_are_further_apart_than_the_sensitivity(layout: Layout, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    space = matrix_space(layout)
+
+    for vertex in (True, False):
+        for _ in range(20):
+            u, v = (space_row(layout, coded_row(layout, rng, vertex=vertex)) for _ in "ab")
+            moved = np.abs(np.linalg.eigvalsh(np.outer(u, u) - np.outer(v, v))).sum()
+            assert moved <= float(space.nuclear) * (1 + 1e-12)
+
+
+@settings(max_examples=examples(60))
+@given(layout=layouts(), seed=st.integers(0, 2**32 - 1))
+def test_release_is_a_function_of_the_noised_matrix(layout: Layout, seed: int) -> None:
+    # A' - A in the place of Z has to move every entry from that of A to that of A': so the released
+    # vector is computed from A + Z alone, whatever A is.
+    rng = np.random.default_rng(seed)
+    first, second = (coded_row(layout, rng, vertex=False) for _ in "ab")
+    exact = [_exact_matrix(layout, each) for each in (first, second)]
+
+    noise = released_noise(layout, exact[1] - exact[0]) / 2**FRACTION_BITS
+
+    moved = packed_row(layout, second) - packed_row(layout, first)
+    np.testing.assert_allclose(np.asarray(noise, float), moved, rtol=0, atol=ROUNDING)
+
+
+@settings(max_examples=examples(60))
+@given(layout=layouts(), seed=st.integers(0, 2**32 - 1))
+def test_noise_outside_of_the_rows_space_is_not_used(layout: Layout, seed: int) -> None:
+    # Adding to all columns of a block alike, or to the entry of the count, changes nothing.
+    rng = np.random.default_rng(seed)
+    side = layout.n_columns + 1
+    drawn = rng.integers(-(2**60), 2**60, (side, side)).astype(object)
+    drawn += drawn.T
+    other = drawn.copy()
+    other[0, 0] += 2**60
+    for start, stop in layout.groups:
+        if layout.kinds[start] is ColumnKind.INDICATOR:
+            along = np.zeros(side, dtype=object)
+            along[start + 1 : stop + 1] = 1
+            step = rng.integers(-(2**60), 2**60, side).astype(object)
+            other += np.outer(along, step) + np.outer(step, along)
+
+    noise = released_noise(layout, other) - released_noise(layout, drawn)
+
+    np.testing.assert_allclose(np.asarray(noise, float) / 2**FRACTION_BITS, 0, atol=ROUNDING)
+
+
+@settings(max_examples=examples(60))
+@given(
+    layout=layouts(),
+    epsilon=st.fractions(Fraction(1, 1000), 20),
+    rows=st.integers(1, 5),
+    honest=st.integers(1, 40),
+)
+def test_cost_is_below_epsilon_and_close_to_it(
+    layout: Layout, epsilon: Fraction, rows: int, honest: int
+) -> None:
+    space = matrix_space(layout)
+    facts = {"rows": rows, "honest": honest, "resolution_bits": layout.resolution_bits}
+
+    scales = matrix_scales(space, epsilon=epsilon, **facts)
+
+    cost = matrix_cost(space, scales, **facts)
+    assert epsilon * Fraction(99, 100) < cost <= epsilon
+
+
+def _exact_matrix(layout: Layout, row: np.ndarray) -> np.ndarray:
+    """Return u u' of a row in steps, as integers in the units of a draw."""
+    u = [Fraction(layout.scaled_weight)] + [Fraction(int(each)) for each in row]
+    for start, stop in layout.groups:
+        scale = layout.target_weight if layout.attribute_of[start] in layout.targets else 1
+        for column in range(start + 1, stop + 1):
+            if layout.kinds[start] is ColumnKind.INDICATOR:
+                u[column] -= Fraction(2**layout.resolution_bits, stop - start)
+            u[column] *= scale
+    return np.asarray([[round(a * b * 2**FRACTION_BITS) for b in u] for a in u], dtype=object)
