@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, FigureTable, Run
 from benchmarks.releases import owner_name
-from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import Price, PrivacyCost
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import ContributionOptions, contribute
@@ -111,12 +111,12 @@ def _fill(site: Site, n_releases: int) -> None:
     study = make_study("before", owners=2, columns=_COLUMNS, components=2)
     account = load_policy(site).data_set(None).account
     asked = request_contribution(study, calibrate(study), account=account)
-    charge = PrivacyCost(Decimal("0.001"), Decimal(0))
+    price = Price(asked.price.epsilon, asked.price.delta, PrivacyCost(Decimal("0.001"), Decimal(0)))
     entries: list[Entry] = []
     for number in range(n_releases):
         release_id = number.to_bytes(16, "big")
         request = replace(
-            asked, study=f"before-{number}", request_digest=f"{number:064x}", charge=charge
+            asked, study=f"before-{number}", request_digest=f"{number:064x}", price=price
         )
         place = len(entries)
         entries += [

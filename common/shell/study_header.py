@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from dppca.common.kernel.documents.amounts import decimal_text, spent_text
+from dppca.common.kernel.documents.amounts import spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.composition import Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
@@ -62,7 +62,7 @@ class HeaderFact:
 
 
 def _each_release(header: StudyHeader) -> str:
-    return f"epsilon {decimal_text(header.cost.epsilon)}, delta {decimal_text(header.cost.delta)}"
+    return header.cost.price.claim_text
 
 
 def _one_person(header: StudyHeader) -> str:

@@ -413,7 +413,7 @@ def simulate(
     held_out = split if tested is None else tested
     sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
-    study, charge = parties.study, request.charge
+    study, charge = parties.study, request.price.charge
     rounds = [Round(study, calibrate(study))]
     last = result
     if refinement is not None:
@@ -424,7 +424,7 @@ def simulate(
         last, more = run_study(
             further, counts, entropy=entropy, now=utc_now(), first=Published(study, result)
         )
-        charge += more.charge
+        charge += more.price.charge
         rounds.append(Round(further.study, calibrate(further.study)))
     pooled = join_columns(list(training.values()))
     # On another core: machines of real rows while synthetic ones are drawn, then the tables.

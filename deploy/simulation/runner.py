@@ -33,8 +33,8 @@ from dppca.common.analysis.field.missed import Missed
 from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.amounts import decimal_text
-from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust, load_study_file
 from dppca.common.transport.preloaded import load, unload
@@ -94,14 +94,6 @@ def _imported(target: str | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedCharge:
-    """Charge to an owner's ledger."""
-
-    epsilon: Annotated[DecimalText, "charge in pure epsilon"]
-    rho: Annotated[DecimalText, "charge in rho (zCDP)"]
-
-
-@dataclass(frozen=True, slots=True)
 class SimulatedOwner:
     """One owner of a simulation."""
 
@@ -109,7 +101,7 @@ class SimulatedOwner:
     rows: Annotated[int, "rows that it holds"]
     epsilon: Annotated[float, "epsilon of its release"]
     delta: Annotated[float, "delta of its release"]
-    charged: Annotated[SimulatedCharge, "what its ledger was charged"]
+    charged: Annotated[PrivacyCost, "what its ledger was charged"]
     dppca_svm_accuracy: Annotated[
         float | None, "accuracy of its own classifier on held-out rows; null without a target"
     ]
@@ -420,7 +412,7 @@ def owner_run(
         rows=int(charge["rows"]),
         epsilon=float(charge["epsilon"]),
         delta=float(charge["delta"]),
-        charged=SimulatedCharge(str(charge["charged_epsilon"]), str(charge["charged_rho"])),
+        charged=PrivacyCost.read(charge),
         dppca_svm_accuracy=accuracy,
         seconds={step: round(answer.seconds, 3) for step, answer in answers.items()},
         bytes={step: int(answer.document.get("bytes", 0)) for step, answer in answers.items()},

@@ -14,7 +14,6 @@ from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.ledger.populations import remaining, spent
-from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import (
     ChargedRelease,
     DataSetCharges,
@@ -95,7 +94,7 @@ def stored_charge(
         total = history.total(account.population.name, account.populations)
         left = remaining(account.population.budget, total)
     return {
-        **charged_cost(request),
+        **request.price.amounts(),
         "study": request.study,
         "data_set": request.data_set,
         "population": account.population.name,
@@ -114,8 +113,7 @@ def population_budget(name: str, policy: Policy, history: History) -> Population
     found = PopulationBudget(
         name=name,
         tied_to=tuple(each.name for each in history.tied_to(name, policy.populations)),
-        charged_epsilon=total.epsilon,
-        charged_rho=total.rho,
+        **total.amounts(),
     )
     if stated is None:
         return found
@@ -131,11 +129,9 @@ def population_budget(name: str, policy: Policy, history: History) -> Population
 
 
 def _data_set(name: str, population: str, history: History) -> DataSetCharges:
-    charges = (c.request.charge for c in history.charges if c.request.data_set == name)
+    charges = (c.request.price.charge for c in history.charges if c.request.data_set == name)
     own = sum(charges, NO_COST)
-    return DataSetCharges(
-        name=name, population=population, charged_epsilon=own.epsilon, charged_rho=own.rho
-    )
+    return DataSetCharges(name=name, population=population, **own.amounts())
 
 
 def _release(charged: Reservation | Recovery, history: History) -> ChargedRelease:
@@ -160,7 +156,7 @@ def _release(charged: Reservation | Recovery, history: History) -> ChargedReleas
         digest=request.request_digest,
         release_id=release_id,
         mechanism=request.mechanism,
-        **charged_cost(request),
+        **request.price.amounts(),
         rows=None if committed is None else committed.n_rows,
         state=state,
         colluders=request.colluders,

@@ -7,7 +7,6 @@ are on their way. The command cannot know which, so the ledger is read again.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.shell.console import telling_failures, telling_interrupts
 from dppca.owner.ledger.chain import History, is_finished
@@ -105,8 +104,8 @@ def known_history(site: Site) -> History | None:
 def _describe_charge(entry: Reservation | Recovery) -> str:
     request = entry.request
     return (
-        f"{request.title} was charged to population {request.account.population.name} (epsilon "
-        f"{decimal_text(request.epsilon)}, delta {decimal_text(request.delta)})"
+        f"{request.title} was charged to population {request.account.population.name} "
+        f"({request.price.claim_text})"
     )
 
 

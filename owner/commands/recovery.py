@@ -21,7 +21,6 @@ from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import CuratorView, LedgerAge, find_standing, not_borne_out, read_mark
-from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
@@ -139,7 +138,7 @@ def _describe(
                 release_id=each.release_id,
                 received=read_unix_time(each.received_s),
                 rows=each.receipt.n_rows,
-                **charged_cost(entry.request),
+                **entry.request.price.amounts(),
                 charged_before=each.data_set is not None,
                 unproved=each.unproved,
             )

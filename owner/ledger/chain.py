@@ -224,7 +224,9 @@ class History:
         return transitive_links(start, [*(account.identifiers for account in self._spent), *stated])
 
     def _charge(self, request: ReleaseRequest) -> None:
-        self._spent[request.account] = self._spent.get(request.account, NO_COST) + request.charge
+        self._spent[request.account] = (
+            self._spent.get(request.account, NO_COST) + request.price.charge
+        )
 
 
 def admit_charge(history: History, request: ReleaseRequest) -> Reservation | None:
@@ -247,18 +249,19 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     if reserved is not None:
         _require_same(reserved.request, request)
     require_claimed(history, request.account.populations)
-    _require_room(history, request, request.charge if reserved is None else NO_COST)
+    _require_room(history, request, request.price.charge if reserved is None else NO_COST)
     return reserved
 
 
 def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
     """Refuse a request that differs from the one reserved; errors as in `admit_charge`."""
     _require_account(before, request.account)
-    if before.charge != request.charge:
+    charged, charge = before.price.charge, request.price.charge
+    if charged != charge:
         raise LedgerError(
-            f"{request.title} was reserved at epsilon {before.charge.epsilon} and rho "
-            f"{before.charge.rho}, but this version would charge {request.charge.epsilon} and "
-            f"{request.charge.rho}: finish it with the version that reserved it"
+            f"{request.title} was reserved at epsilon {charged.epsilon} and rho {charged.rho}, "
+            f"but this version would charge {charge.epsilon} and {charge.rho}: finish it with the "
+            "version that reserved it"
         )
     if before.query_sha256 != request.query_sha256:
         raise SettingError(
@@ -435,10 +438,10 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
     if isinstance(entry, Disowning):
         return "its release was reserved here"
     ours, theirs = reserved.request, entry.request
-    same = (ours.request_digest, ours.data_set, ours.charge) == (
+    same = (ours.request_digest, ours.data_set, ours.price.charge) == (
         theirs.request_digest,
         theirs.data_set,
-        theirs.charge,
+        theirs.price.charge,
     )
     return None if same else "its release was reserved otherwise"
 

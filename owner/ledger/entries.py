@@ -10,13 +10,11 @@ decimals, written out in full; binary fractions are never used.
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Self
 
 from dppca.common.kernel.documents.values import DigestText, TimeText
-from dppca.common.kernel.privacy.accounting import PrivacyCost
-from dppca.common.kernel.privacy.receipts import CostFields, cost_fields
+from dppca.common.kernel.privacy.accounting import Price
 from dppca.owner.ledger.populations import Account
 
 if TYPE_CHECKING:
@@ -34,15 +32,15 @@ class ReleaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """A request for one release: its charge and the account that is charged.
+    """A request for one release: its price and the account that is charged.
 
     Attributes
     ----------
     request_digest
         SHA-256, hexadecimal, of the whole request; the release under it is drawn once. The digest
         of the study for a contribution.
-    epsilon, delta
-        The guarantee that the release will claim; ``charge`` is the amount that counts.
+    price
+        The guarantee that the release will claim, and its charge.
     name
         Name of a file in messages; empty for a contribution.
     command
@@ -64,9 +62,7 @@ class ReleaseRequest:
     study: str
     request_digest: str
     mechanism: str
-    charge: PrivacyCost
-    epsilon: Decimal
-    delta: Decimal
+    price: Price
     name: str = ""
     command: str = ""
     query_sha256: str = ""
@@ -95,9 +91,7 @@ class ReleaseRequest:
             study=study,
             request_digest=request_digest,
             mechanism=noise.law.name,
-            charge=noise.charge,
-            epsilon=noise.epsilon,
-            delta=noise.delta,
+            price=noise.price,
             name=name,
             command=command,
             colluders=colluders,
@@ -122,10 +116,6 @@ class ReleaseRequest:
         if self.command:
             return f"`dppca-owner {self.command}`"
         return f"`dppca-owner train {self.study}` with the options it was begun with"
-
-    def cost_fields(self) -> CostFields:
-        """Fields of a document that state the claim and the charge."""
-        return cost_fields(self.epsilon, self.delta, self.charge)
 
     @property
     def title(self) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeText, canonical_json
-from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
+from dppca.common.kernel.privacy.accounting import Budget, Price
 from dppca.owner.ledger.entries import (
     Ballot,
     Commitment,
@@ -122,14 +122,13 @@ _REQUEST = {
     "study": "study",
     "study_digest": "request_digest",
     "mechanism": "mechanism",
-    "epsilon": "epsilon",
-    "delta": "delta",
-    "charged_epsilon": "charge.epsilon",
-    "charged_rho": "charge.rho",
     "budget_epsilon": "account.population.budget.epsilon",
     "budget_delta": "account.population.budget.delta",
 }
-"""Keys of a request, and the attributes with their values; an empty value or None is left out."""
+"""Keys of a request besides its price, and the attributes with their values.
+
+An empty value or None is left out.
+"""
 
 
 def to_document(entry: Entry, *, previous: bytes) -> bytes:
@@ -180,11 +179,12 @@ def _read_field(document: Mapping[str, Any], name: str) -> Any:
 
 def _request_document(request: ReleaseRequest) -> dict[str, object]:
     values = {key: attrgetter(place)(request) for key, place in _REQUEST.items()}
-    return {
+    stated = {
         key: decimal_text(value) if isinstance(value, Decimal) else value
         for key, value in values.items()
         if value not in ("", None)
     }
+    return {**stated, **request.price.fields()}
 
 
 def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
@@ -200,9 +200,7 @@ def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
         study=document["study"],
         request_digest=document["study_digest"],
         mechanism=document["mechanism"],
-        charge=PrivacyCost(Decimal(document["charged_epsilon"]), Decimal(document["charged_rho"])),
-        epsilon=Decimal(document["epsilon"]),
-        delta=Decimal(document["delta"]),
+        price=Price.read(document),
         name=name,
         command=document.get("command", ""),
         query_sha256=document.get("query_sha256", ""),

@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Annotated, NotRequired, cast
 
 from dppca.common.kernel.documents.values import DigestText
@@ -17,7 +17,6 @@ from dppca.owner.ledger.entry_documents import EntryDocument
 from dppca.owner.ledger.populations import admits_total, remaining, spent
 
 MOST_FITTING = 1_000_000
-_EXACT = Context(prec=120)
 
 
 class LedgerEntry(EntryDocument):
@@ -87,7 +86,7 @@ def check_receipt(reservation: Reservation, history: History, receipt: bytes) ->
         "n_rows": committed.n_rows,
         "ledger_sequence": reservation.sequence,
         "mechanism": request.mechanism,
-        **request.cost_fields(),
+        **request.price.fields(),
     }
     if not request.makes_file:
         follows |= {
@@ -130,8 +129,16 @@ def plan(
         fits = min(fitting(each, total, charge) for each in (budget, *tied))
         if fits:
             total = total + charge
-        left = spent(budget, total), remaining(budget, total)
-        steps.append(PlannedRelease(what, charge.epsilon, charge.rho, fits > 0, *left, fits))
+        steps.append(
+            PlannedRelease(
+                what=what,
+                **charge.amounts(),
+                admitted=fits > 0,
+                spent=spent(budget, total),
+                remaining=remaining(budget, total),
+                fits=fits,
+            )
+        )
     return steps
 
 
@@ -139,13 +146,7 @@ def fitting(budget: Budget, total: PrivacyCost, charge: PrivacyCost) -> int:
     """Number of releases at a charge that a budget admits after a total, at most `MOST_FITTING`."""
 
     def admits(number: int) -> bool:
-        amount = Decimal(number)
-        many = PrivacyCost(
-            epsilon=_EXACT.multiply(charge.epsilon, amount),
-            rho=_EXACT.multiply(charge.rho, amount),
-        )
-        whole = total + many
-        return admits_total(budget, whole)
+        return admits_total(budget, total + charge.times(number))
 
     low, high = 0, 1
     while high <= MOST_FITTING and admits(high):

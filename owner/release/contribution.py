@@ -292,7 +292,7 @@ def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetSt
     before = history.total(account.population.name, account.populations)
     tied = history.tied_to(account.population.name, account.populations)
     step = decide_step(history, digest)
-    after = before + request.charge if step is NextStep.RESERVE else before
+    after = before + request.price.charge if step is NextStep.RESERVE else before
     fits = all(admits_total(each.budget, after) for each in (account.population, *tied))
     return BudgetStatus(
         population=account.population.name,

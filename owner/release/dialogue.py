@@ -114,7 +114,7 @@ def outline_release(
         "request_digest": request.request_digest,
         "numbers": numbers,
         "mechanism": request.mechanism,
-        **request.cost_fields(),
+        **request.price.fields(),
         "colluders": request.colluders,
         "honest": request.honest,
     }

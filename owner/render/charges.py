@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
-from dppca.owner.ledger.entries import ReleaseRequest
 
 if TYPE_CHECKING:
     from dppca.owner.release.contribution import BudgetStatus
@@ -22,16 +21,6 @@ class ChargedCost:
     delta: Annotated[Decimal, "delta of the guarantee"]
     charged_epsilon: Annotated[Decimal, "charge in pure epsilon"]
     charged_rho: Annotated[Decimal, "charge in rho (zCDP)"]
-
-
-def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
-    """Return the fields of `ChargedCost`."""
-    return {
-        "epsilon": request.epsilon,
-        "delta": request.delta,
-        "charged_epsilon": request.charge.epsilon,
-        "charged_rho": request.charge.rho,
-    }
 
 
 def explain_fall(status: "BudgetStatus", epsilon: Decimal) -> str | None:

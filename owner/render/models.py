@@ -149,10 +149,9 @@ def model_offer_text(
         "components, which are released already",
         f"  the number of rows, {n_rows}, exactly, and a receipt of the guarantee",
         "What it costs, in addition to the components:",
-        f"  {request.mechanism} noise; charged: epsilon {decimal_text(request.epsilon)}, delta "
-        f"{decimal_text(request.delta)}",
+        f"  {request.mechanism} noise; charged: {request.price.claim_text}",
         *([f"  epsilon is split: {split}"] if split else []),
-        *standing_lines(status, request.epsilon),
+        *standing_lines(status, request.price.epsilon),
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
         f"It would then train, charge, draw the noise, and store the model{again}",

@@ -38,7 +38,7 @@ from dppca.owner.render.asked import (
     describe_entries,
     entries_text,
 )
-from dppca.owner.render.charges import ChargedCost, charged_cost, explain_fall, standing_lines
+from dppca.owner.render.charges import ChargedCost, explain_fall, standing_lines
 from dppca.owner.render.faults import alarm_lines, counts_line, counts_text, mapping_lines
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
@@ -275,7 +275,7 @@ class ContributionPreview:
             components=describe_components(study),
             deadline=None if study.deadline is None else study.deadline.isoformat(),
             mechanism=found.request.mechanism,
-            **charged_cost(found.request),
+            **found.request.price.amounts(),
             nominal_epsilon=noise.nominal,
             federation=found.federation,
             together_with=None if found.first is None else found.first.name,
@@ -290,7 +290,7 @@ class ContributionPreview:
             parameters={**noise.law.parameters()},
             resolution_bits=noise.sensitivity.resolution_bits,
             budget=found.budget_status,
-            budget_why=explain_fall(found.budget_status, found.request.epsilon),
+            budget_why=explain_fall(found.budget_status, found.request.price.epsilon),
             next=found.step,
             continues=study.continues is not None,
             forecast=self.forecast if with_forecast else None,
@@ -344,7 +344,7 @@ def _question(site: Site, found: Review) -> str:
     )
     if found.step is not NextStep.RESERVE:
         return f"{ask} It is already charged and costs nothing more."
-    cost = f"It costs epsilon {decimal_text(found.request.epsilon)}, once"
+    cost = f"It costs epsilon {decimal_text(found.request.price.epsilon)}, once"
     if not budget.admitted:
         return f"{ask} {cost}, which the lifetime budget does not cover."
     left = f"{left_text(budget.remaining_after)} of {decimal_text(budget.epsilon)}"

@@ -339,11 +339,13 @@ def judge_charges(title: str, drawn: Sequence[tuple[Kind, DrawnKind]]) -> Findin
     for kind, each in drawn:
         for request, cost in each.charges:
             n_charges += 1
-            charge = request.charge
-            if cost.epsilon > charge.epsilon or cost.rho > charge.rho:
+            charge = request.price.charge
+            if not charge.covers(cost):
                 faults.append(f"{kind.title}: {_amount(charge)} was charged for {_amount(cost)}")
-            elif request.epsilon < charge.epsilon_at(request.delta):
-                faults.append(f"{kind.title}: epsilon {request.epsilon} is claimed for the charge")
+            elif request.price.epsilon < charge.epsilon_at(request.price.delta):
+                faults.append(
+                    f"{kind.title}: epsilon {request.price.epsilon} is claimed for the charge"
+                )
     says = f"{n_charges} charges cover what one person can change, rows of a person counted"
     return Finding.of_faults(f"{title}: charges", faults, says)
 

@@ -75,7 +75,7 @@ def _charges(history: History, charged: Sequence[tuple[str, Calibration]]) -> Fi
         cost = noise.law.cost(noise.sensitivity, noise.max_rows_per_person)
         if entry is None:
             faults.append("a release has no entry in the ledger")
-        elif cost.epsilon > entry.request.charge.epsilon or cost.rho > entry.request.charge.rho:
+        elif not entry.request.price.charge.covers(cost):
             faults.append(f"{entry.request.title} cost more than was charged")
     says = f"the ledger's charges for {len(charged)} releases cover their cost"
     return Finding.of_faults(_FORM.format("charges"), faults, says)

@@ -38,12 +38,13 @@ zCDP and its composition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from functools import lru_cache
+from typing import Annotated, Any, Self
 
-from dppca.common.kernel.documents.amounts import DECIMALS
+from dppca.common.kernel.documents.amounts import DECIMALS, decimal_text
 from dppca.common.kernel.errors import BudgetExceededError, SettingError
 
 _STEP = Decimal(1).scaleb(-DECIMALS)
@@ -67,12 +68,17 @@ class PrivacyCost:
     releases, 0 for a pure one.
     """
 
-    epsilon: Decimal
-    rho: Decimal
+    epsilon: Annotated[Decimal, "charge in pure epsilon"]
+    rho: Annotated[Decimal, "charge in rho (zCDP)"]
 
     def __post_init__(self) -> None:
         require_amount("the charged epsilon", self.epsilon)
         require_amount("the charged rho", self.rho)
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read the charge of a document with the names of `amounts`; raise as `Price.read`."""
+        return cls(Decimal(document["charged_epsilon"]), Decimal(document["charged_rho"]))
 
     def epsilon_at(self, delta: Decimal) -> Decimal:
         """Return epsilon of the total at a delta, equation (1); the Gaussian part is rounded up."""
@@ -81,6 +87,54 @@ class PrivacyCost:
 
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
         return PrivacyCost(_EXACT.add(self.epsilon, other.epsilon), _EXACT.add(self.rho, other.rho))
+
+    def times(self, number: int) -> PrivacyCost:
+        """Return the cost of so many releases at this cost."""
+        many = Decimal(number)
+        return PrivacyCost(_EXACT.multiply(self.epsilon, many), _EXACT.multiply(self.rho, many))
+
+    def covers(self, other: PrivacyCost) -> bool:
+        """Return True if a charge of this cost is enough for the other one in both currencies."""
+        return other.epsilon <= self.epsilon and other.rho <= self.rho
+
+    def amounts(self) -> dict[str, Any]:
+        """Return both amounts, decimals, by the names that they have in every document."""
+        return {"charged_epsilon": self.epsilon, "charged_rho": self.rho}
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one release costs a person: what it promises, and what a ledger is charged for it.
+
+    ``epsilon`` and ``delta`` are the claim, delta 0 without Gaussian noise. ``charge`` is what
+    counts: charges are added up, and a `Budget` is asked for their total.
+    """
+
+    epsilon: Decimal
+    delta: Decimal
+    charge: PrivacyCost
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `fields` wrote, among other keys.
+
+        Raise `KeyError`, `TypeError`, `ArithmeticError` or `SettingError` if it is no price.
+        """
+        charge = PrivacyCost.read(document)
+        return cls(Decimal(document["epsilon"]), Decimal(document["delta"]), charge)
+
+    @property
+    def claim_text(self) -> str:
+        """The claim, for people; delta is named though it is 0."""
+        return f"epsilon {decimal_text(self.epsilon)}, delta {decimal_text(self.delta)}"
+
+    def amounts(self) -> dict[str, Any]:
+        """Return all amounts, decimals, by the names that they have in every document."""
+        return {"epsilon": self.epsilon, "delta": self.delta, **self.charge.amounts()}
+
+    def fields(self) -> dict[str, str]:
+        """Return the same as text, the form of receipts and of the ledger."""
+        return {name: decimal_text(amount) for name, amount in self.amounts().items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import RangeError, SettingError
 from dppca.common.kernel.privacy.accounting import (
+    Price,
     PrivacyCost,
     require_amount,
     require_delta,
@@ -87,6 +88,11 @@ class Calibration:
     sensitivity: Sensitivity
     max_rows_per_person: int
     n_honest_owners: int | None = None
+
+    @property
+    def price(self) -> Price:
+        """Price of one release with this noise."""
+        return Price(self.epsilon, self.delta, self.charge)
 
     @property
     def share_variance(self) -> int | None:

@@ -11,13 +11,11 @@ hexadecimal.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from decimal import Decimal
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
+from dppca.common.kernel.documents.amounts import Whole, whole
 from dppca.common.kernel.documents.values import canonical_json
-from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.labels import Label
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ class NoiseSection:
             parameters={name: whole(each) for name, each in noise.law.parameters().items()},
             relation=noise.sensitivity.relation.value,
             max_rows_per_person=noise.max_rows_per_person,
-            **cost_fields(noise.epsilon, noise.delta, noise.charge),
+            **noise.price.fields(),
         )
 
 
@@ -118,17 +116,3 @@ def _take(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
     names = [each.name for each in fields(kind) if each.name in document]
     values = ((name, document[name]) for name in names)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values}
-
-
-CostFields = dict[str, str]
-"""A claim and its charge by the names in `NoiseSection`; decimals."""
-
-
-def cost_fields(epsilon: Decimal, delta: Decimal, charge: PrivacyCost) -> CostFields:
-    """Return the claim and the charge by the names in receipts."""
-    return {
-        "epsilon": decimal_text(epsilon),
-        "delta": decimal_text(delta),
-        "charged_epsilon": decimal_text(charge.epsilon),
-        "charged_rho": decimal_text(charge.rho),
-    }

@@ -97,7 +97,7 @@ def find_sent(history: History, digest: str, policy: Policy | DppcaError) -> Sen
         time=charge.time,
         n_rows=0 if stored is None else stored.n_rows,
         n_bytes=0 if stored is None else stored.payload_bytes,
-        epsilon=request.epsilon,
+        epsilon=request.price.epsilon,
         population=name,
         left=left,
         whole=whole,

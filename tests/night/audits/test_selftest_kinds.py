@@ -229,9 +229,9 @@ def test_models_of_few_weights_that_lack_noise_are_found(
 
 
 def _less(request: ReleaseRequest) -> ReleaseRequest:
-    charge = request.charge
+    charge = request.price.charge
     half = PrivacyCost(charge.epsilon / 2, charge.rho / 2)
-    return replace(request, charge=half)
+    return replace(request, price=replace(request.price, charge=half))
 
 
 CHARGED: dict[str, tuple[ReleaseForm, Callable[[ReleaseRequest], bool]]] = {
@@ -389,7 +389,8 @@ def test_a_claim_below_the_charge_is_found(tmp_path: Path, monkeypatch: pytest.M
 
     def claimed(*arguments: Any, **options: Any) -> ReleaseRequest:
         made = whole(*arguments, **options)
-        return replace(made, epsilon=made.epsilon * Decimal("0.5")) if made.honest else made
+        less = replace(made.price, epsilon=made.price.epsilon * Decimal("0.5"))
+        return replace(made, price=less) if made.honest else made
 
     monkeypatch.setattr(ReleaseRequest, "from_calibration", claimed)
     charges = _charges(ReleaseForm.MASKED, "gaussian", tmp_path)

@@ -405,9 +405,13 @@ def test_a_command_that_charges_half_of_a_model_is_found(
     reserve = Ledger.reserve
 
     def half(ledger: Ledger, request: ReleaseRequest, **options: Any) -> Any:
-        charge = PrivacyCost(request.charge.epsilon / 2, request.charge.rho / 2)
-        less = replace(request, charge=charge) if request.makes_file else request
-        return reserve(ledger, less, **options)
+        if request.makes_file:
+            whole = request.price.charge
+            half_price = replace(
+                request.price, charge=PrivacyCost(whole.epsilon / 2, whole.rho / 2)
+            )
+            request = replace(request, price=half_price)
+        return reserve(ledger, request, **options)
 
     monkeypatch.setattr(Ledger, "reserve", half)
     broken = [each for each in audit_sent(federation) if not each.passed]

@@ -106,7 +106,7 @@ def test_any_sequence_of_crashes_and_retries_charges_once_and_sends_the_same_byt
                 except _Killed:
                     pass
             history = read_history(path)
-            expected = sum((request_of(STUDIES[i]).charge.epsilon for i in tried), Decimal(0))
+            expected = sum((request_of(STUDIES[i]).price.charge.epsilon for i in tried), Decimal(0))
             assert history.total("survey") == PrivacyCost(expected, Decimal(0))
         assert {r.request.request_digest for r in history.reservations} == {
             STUDIES[i].digest for i in tried
@@ -226,7 +226,7 @@ def test_whatever_was_recovered_every_release_is_charged_once_and_no_study_drawn
             assert before.settled_for(study.digest) is None or kind == "commit"
         entries.append(made[kind])
         charged = {
-            e.release_id: e.request.charge.epsilon
+            e.release_id: e.request.price.charge.epsilon
             for e in entries
             if isinstance(e, Reservation | Recovery)
         }
@@ -260,9 +260,9 @@ CENTS = st.integers(1, 200).map(lambda cents: Decimal(cents) / 100)
 
 
 def _make_request(number: int, charge: PrivacyCost, budget: Budget) -> ReleaseRequest:
-    return replace(
-        request_of(STUDIES[0], budget=budget), request_digest=f"{number:064x}", charge=charge
-    )
+    asked = request_of(STUDIES[0], budget=budget)
+    price = replace(asked.price, charge=charge)
+    return replace(asked, request_digest=f"{number:064x}", price=price)
 
 
 @given(

@@ -133,11 +133,12 @@ class _Told:
     def charge(self, account: Account, amount: Decimal, people: set[str], *, dies: bool) -> bool:
         """Ask for it, and draw unless the command dies; whether it was admitted."""
         number = len(self.history.reservations)
+        asked = request_of(STUDY)
         request = replace(
-            request_of(STUDY),
+            asked,
             account=account,
             request_digest=f"{number:064x}",
-            charge=PrivacyCost(amount, Decimal(0)),
+            price=replace(asked.price, charge=PrivacyCost(amount, Decimal(0))),
         )
         try:
             assert admit_charge(self.history, request) is None
@@ -163,7 +164,7 @@ class _Told:
                 continue
             self.undrawn.remove(request)
             for each in people:
-                self.spent[each] += request.charge.epsilon
+                self.spent[each] += request.price.charge.epsilon
         return len(self.undrawn) < before
 
 

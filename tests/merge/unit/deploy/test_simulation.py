@@ -47,7 +47,7 @@ def test_the_pooled_sums_are_what_two_sites_would_release(tmp_path: Path) -> Non
     result, request = run_study(parties, sums, entropy=SeededEntropy(7), now=NOW)
     assert np.array_equal(result.pooled, expected)
     assert [share.owner for share in result.header.shares] == OWNERS
-    assert request.charge == noise.charge
+    assert request.price == noise.price
 
 
 def test_a_masked_sum_is_opened_to_the_sum_of_what_was_noised() -> None:

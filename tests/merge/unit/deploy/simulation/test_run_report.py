@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from decimal import Decimal
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.documents.tables import fit_markdown
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.composition import compose_guarantee
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
@@ -41,7 +43,7 @@ from dppca.deploy.simulation.run_report import (
     make_page,
     summarise_repeats,
 )
-from dppca.deploy.simulation.runner import SimulatedCharge, SimulatedOwner
+from dppca.deploy.simulation.runner import SimulatedOwner
 from dppca.deploy.simulation.story import make_story
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
 from dppca.owner.records.faults import AttributeReport, CheckReport, FaultKind
@@ -79,7 +81,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> SimulationReport:
             rows=5384,
             epsilon=1.0,
             delta=0.0,
-            charged=SimulatedCharge("0.9999", "0"),
+            charged=PrivacyCost(Decimal("0.9999"), Decimal(0)),
             dppca_svm_accuracy=0.9 + number / 100,
             seconds={
                 "contribute": 0.5 + number,

@@ -26,6 +26,7 @@ from tests.support.studies import make_study
 STUDY, OTHER = make_study("small", name="study-1"), make_study("small", name="study-2")
 ASKED, ASKED_OTHER = request_of(STUDY), request_of(OTHER)
 ASKED_ELSEWHERE = request_of(STUDY, data_set="x")
+DEARER = replace(ASKED.price, charge=PrivacyCost(Decimal(2), Decimal(0)))
 A, B, NAMELESS = b"a" * 16, b"b" * 16, b""
 RESERVED = Reservation(0, time_text(NOW), A, ASKED)
 STORED = commitment(sequence=0, now=NOW, release_id=A, n_rows=1, payload=b"p", receipt=b"r")
@@ -61,7 +62,7 @@ DISOWNED = Disowning(0, time_text(NOW), A, STUDY.name, STUDY.digest, "Not ours."
         ),
         (
             [RESERVED],
-            replace(RECOVERED, request=replace(ASKED, charge=PrivacyCost(Decimal(2), Decimal(0)))),
+            replace(RECOVERED, request=replace(ASKED, price=DEARER)),
             "otherwise",
         ),
     ],
@@ -77,7 +78,7 @@ def test_an_entry_that_breaks_a_rule_is_named_with_the_rule(
 def test_a_release_that_was_reserved_is_recovered_at_its_one_charge() -> None:
     history = verify_chain(rows_of([RESERVED, RECOVERED]))
     assert history.charges == history.reservations
-    assert history.total("survey") == ASKED.charge
+    assert history.total("survey") == ASKED.price.charge
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from dppca.common.kernel.privacy.accounting import Price
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.ledger.entries import Commitment, ReleaseKind, ReleaseRequest, commitment
 from tests.support.ledgers import account_of, request_of
@@ -49,7 +50,7 @@ def test_a_request_of_noise_charges_and_claims_what_the_noise_does() -> None:
         command="train first --label sex",
         colluders=2,
     )
-    assert (made.charge, made.epsilon, made.delta) == (noise.charge, noise.epsilon, noise.delta)
+    assert made.price == Price(noise.epsilon, noise.delta, noise.charge)
     assert (made.mechanism, made.honest, made.colluders) == ("laplace", None, 2)
     assert (made.name, made.command) == ("a model", "train first --label sex")
     assert (made.study, made.request_digest, made.data_set) == ("first", "d" * 64, "survey")

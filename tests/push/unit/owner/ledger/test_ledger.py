@@ -64,7 +64,9 @@ def test_a_release_goes_from_reserve_to_sent_is_charged_once_and_stored_as_it_wa
 def test_a_reservation_is_not_redrawn_at_another_price(ledger: Ledger) -> None:
     request = request_of(make_study("small"))
     ledger.reserve(request, release_id=ID, now=NOW)
-    dearer = replace(request, charge=PrivacyCost(Decimal(2), Decimal(0)))
+    dearer = replace(
+        request, price=replace(request.price, charge=PrivacyCost(Decimal(2), Decimal(0)))
+    )
     with pytest.raises(LedgerError, match="version that reserved it"):
         ledger.reserve(dearer, release_id=ID, now=NOW)
 

@@ -199,7 +199,11 @@ def test_a_budget_that_went_while_a_model_was_trained_refuses_it_before_the_ledg
 
     def charged_meanwhile(opened: OpenedModel, reading: Any) -> Any:
         most = PrivacyCost(Decimal("9.5"), Decimal(0))
-        other = replace(opened.request, request_digest="ab" * 32, charge=most)
+        other = replace(
+            opened.request,
+            request_digest="ab" * 32,
+            price=replace(opened.request.price, charge=most),
+        )
         with open_ledger(opened.site.ledger, lock=opened.site.lock) as ledger:
             ledger.reserve(other, release_id=bytes(16), now=NOW)
         return prepare(opened, reading)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import Price, PrivacyCost
 from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
@@ -193,7 +193,7 @@ def test_a_charge_or_a_claim_below_the_cost_is_found(
     charge: PrivacyCost, claimed: str, cost: PrivacyCost, says: str
 ) -> None:
     delta = Decimal("0.000001") if charge.rho else Decimal(0)
-    request = _requested(charge=charge, epsilon=Decimal(claimed), delta=delta)
+    request = _requested(price=Price(Decimal(claimed), delta, charge))
     drawn = replace(honest("laplace"), charges=[(request, cost)])
     found = judge_charges("t", [(KIND, drawn)])
     assert found.passed is not bool(says)

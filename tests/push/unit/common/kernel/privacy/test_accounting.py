@@ -7,6 +7,7 @@ Bun and Steinke (2016). The first bounds us from above, the second from below.
 
 from decimal import Context, Decimal, localcontext
 from math import exp, log, sqrt
+from operator import ge
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dppca.common.kernel.errors import BudgetExceededError, SettingError
 from dppca.common.kernel.privacy import accounting
 from dppca.common.kernel.privacy.accounting import (
     Budget,
+    Price,
     PrivacyCost,
     epsilon_from_rho,
     rho_from_epsilon_delta,
@@ -138,6 +140,47 @@ def test_charges_add_exactly_in_any_order(data: st.DataObject) -> None:
     total = sum(charges, nothing)
     assert int(total.epsilon * 10**12) == sum(int(c.epsilon * 10**12) for c in charges)
     assert total == sum(data.draw(st.permutations(charges)), nothing)
+
+
+@given(amounts, amounts, st.integers(0, 10**6))
+def test_many_releases_at_one_cost_are_their_sum(epsilon: Decimal, rho: Decimal, n: int) -> None:
+    cost = PrivacyCost(epsilon, rho)
+    assert cost.times(n) + cost == cost.times(n + 1)
+    assert cost.times(n + 1).covers(cost)
+
+
+@given(st.tuples(amounts, amounts), st.tuples(amounts, amounts))
+def test_a_charge_covers_what_costs_no_more_in_either_currency(
+    charged: tuple[Decimal, Decimal], cost: tuple[Decimal, Decimal]
+) -> None:
+    assert PrivacyCost(*charged).covers(PrivacyCost(*cost)) is all(map(ge, charged, cost))
+
+
+@given(amounts, deltas, amounts, amounts)
+def test_a_price_is_read_as_it_was_written_among_other_keys(
+    epsilon: Decimal, delta: Decimal, charged: Decimal, rho: Decimal
+) -> None:
+    price = Price(epsilon, delta, PrivacyCost(charged, rho))
+    assert Price.read({**price.fields(), "mechanism": "laplace"}) == price
+
+
+def test_a_price_has_four_names_and_its_text_no_exponent() -> None:
+    price = Price(Decimal("0.5"), Decimal("1e-9"), PrivacyCost(Decimal(0), Decimal("1e-12")))
+    assert price.amounts() == {
+        "epsilon": Decimal("0.5"),
+        "delta": Decimal("1e-9"),
+        "charged_epsilon": Decimal(0),
+        "charged_rho": Decimal("1e-12"),
+    }
+    assert list(price.fields().values()) == ["0.5", "0.000000001", "0", "0.000000000001"]
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "charged_epsilon", "charged_rho"])
+def test_a_price_without_one_of_its_amounts_is_not_read(name: str) -> None:
+    written = Price(Decimal(1), Decimal(0), PrivacyCost(Decimal(1), Decimal(0))).fields()
+    del written[name]
+    with pytest.raises(KeyError, match=name):
+        Price.read(written)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)

@@ -54,13 +54,14 @@ def test_only_what_was_on_the_page_is_agreed_to() -> None:
     job = Job("census", "x", consents=True)
     agreed = _agreed(_offer(planned))
     PageDialogue(job, agreed).begin(_offer(_review()).outline)
+    dearer = replace(planned.request.price, epsilon=Decimal(2))
     for other in (
         _review(n_rows=101),
         _review(data_set="other"),
         _review(budget="4"),
         _review(name="other"),
         replace(planned, request=replace(planned.request, query_sha256="0" * 64)),
-        replace(planned, request=replace(planned.request, epsilon=Decimal(2))),
+        replace(planned, request=replace(planned.request, price=dearer)),
         replace(planned, step=NextStep.DRAW),
     ):
         with pytest.raises(ConsentError, match="Nothing was drawn or charged"):

@@ -60,7 +60,7 @@ def test_what_was_sent_is_what_the_ledger_says() -> None:
         sent = find_sent(history, STUDY.digest, gone)
         assert sent is not None
         assert (sent.n_rows, sent.n_bytes, sent.left) == (rows, size, None)
-        assert sent.epsilon == request_of(STUDY).epsilon
+        assert sent.epsilon == request_of(STUDY).price.epsilon
 
 
 def _budgets(*epsilons: str, spent: str, remaining: str) -> SiteBudgets:
