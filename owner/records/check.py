@@ -39,6 +39,7 @@ from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import cell_texts
 from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.common.shell.repeated_rows import find_repeating
+from dppca.owner.records.date_forms import ISO
 from dppca.owner.records.faults import (
     AttributeReport,
     CellOutcome,
@@ -202,7 +203,7 @@ class FaultCounts:
                 a.name: AttributeReport(
                     _allows_missing(a),
                     coded_as(a),
-                    form_of(a),
+                    form_of(a, ISO if table is None else table.dates),
                     self._found[a.name],
                     **self._remarks[a.name].report(),
                     commonest_out=self._commonest_out(a),

@@ -161,6 +161,12 @@ class KeyReport:
     allowed: Annotated[int, "most rows of one person that the study protects"]
     most: Annotated[int, "most rows that have one key"]
     missing: Annotated[int, "rows without a key: whose they are was not counted"]
+    alike: Annotated[
+        int,
+        "keys that are another one but for zeros in front, capital letters, or how a letter or "
+        "number is written",
+    ] = 0
+    together: Annotated[int, "most rows of such keys, if these are one person; 0 without any"] = 0
 
     @property
     def is_kept(self) -> Annotated[bool, "whether no key has more rows than the study allows"]:
@@ -258,10 +264,10 @@ def coded_as(attribute: Attribute) -> str:
     return f"{label}, {'as the schema says' if attribute.missing else 'the first label'}"
 
 
-def form_of(attribute: Attribute) -> str:
-    """Description of an attribute's valid values."""
+def form_of(attribute: Attribute, dates: str) -> str:
+    """Description of an attribute's valid values, of which dates are written as ``dates``."""
     if isinstance(attribute, Date):
-        return "a date as YYYY-MM-DD"
+        return f"a date as {dates}"
     return "a number" if list_labels(attribute) is None else "one of its labels"
 
 
@@ -285,6 +291,18 @@ def key_line(key: KeyReport) -> str:
         "study promises. Give fewer rows of each person, or ask the operator for a study with "
         f"max_rows_per_person: {key.most}; if {key.column} is not the number of a person, name "
         "the column that is as `key`, or none"
+    )
+
+
+def alike_line(key: KeyReport) -> str:
+    """Return the question that keys ask which differ in how they are written; else empty."""
+    if not key.alike:
+        return ""
+    return (
+        f"ONE PERSON? {key.alike} values of {key.column} are another one but for zeros in front, "
+        "capital letters, or how a letter or number is written (1e3, 1000), and count as different "
+        f"people. If they are the same, one person has {key.together} rows, and the study allows "
+        f"{key.allowed}: write each in one way"
     )
 
 

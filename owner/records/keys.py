@@ -8,11 +8,16 @@ compares without them. Words for a missing value are no key. No type is guessed 
 column: one row could regroup everybody. Nor do files of one data set give it types that would make
 two keys of one person, such as moments in seconds and in microseconds: they are refused.
 
+Keys that are one but for zeros in front, capital letters or how letters and numbers are written
+stay different people, and are counted beside: only who knows the rows can say whose they are.
+
 Counts are exact. They are added up whenever as many keys wait as were found, so that a key is
-looked at a few times only, and memory holds each key that occurs once or twice.
+looked at a few times only, and memory holds each key that occurs twice or three times.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from threading import Lock
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -36,13 +41,23 @@ _LIKE_NAN: Final = r"(?i)^[-+]?nan(\([a-z0-9_]*\))?$"
 _BLANKS: Final = " \t\n\v\f\r\x1c\x1d\x1e\x1f\0"  # of ASCII, and the mark of `text_cells`
 _WHOLE: Final = ((r"^\+?(-?[0-9]+)(?:\.0*)?$", r"\1"), ("^-0$", "0"))
 _FRACTION: Final = (r"^(-?[0-9]+\.[0-9]*[1-9])0+$", r"\1")
+_POWER: Final = r"^[-+]?[0-9]+(\.[0-9]*)?e[-+]?[0-9]{1,2}$"
+_NUMBER: Final = r"^[-+]?[0-9]*\.?[0-9]*$"
+_MORE_THAN_DIGITS: Final = "^0[0-9]|[^0-9]"
+_ZEROS: Final = (r"(^|[^0-9.,])0+([0-9])", r"\1\2")
 
 
 class KeyRows(NamedTuple):
-    """Number of rows of the key that most rows have, and of those without a key."""
+    """Number of rows of the key that most rows have, and of those without a key.
+
+    ``alike`` keys are another one but for how they are written; ``together`` are the most rows of
+    such keys that are one then.
+    """
 
     most: int
     missing: int
+    alike: int = 0
+    together: int = 0
 
 
 class KeyCounts:
@@ -81,12 +96,22 @@ class KeyCounts:
                 self._settle()
 
     def total(self) -> KeyRows:
-        """Most rows of one key, and the rows without one."""
+        """Most rows of one key, the rows without one, and the keys that are alike."""
         with self._lock:
             self._settle()
             is_none = _find_none(self._keys)
-            most = int(self._counts[~is_none].max(initial=0))
-            return KeyRows(most, int(self._counts[is_none].sum()))
+            counts = self._counts[~is_none]
+            forms = _plain_forms(self._keys.filter(pa.array(~is_none))).dictionary_encode()
+            places, n_forms = forms.indices.to_numpy(), len(forms.dictionary)
+            rows = np.zeros(n_forms, np.int64)
+            np.add.at(rows, places, counts)
+            n_keys = np.bincount(places, minlength=n_forms)
+            return KeyRows(
+                most=int(counts.max(initial=0)),
+                missing=int(self._counts[is_none].sum()),
+                alike=int(n_keys[n_keys > 1].sum()),
+                together=int(rows[n_keys > 1].max(initial=0)),
+            )
 
     def _settle(self) -> None:
         """Add one row for each key that waits."""
@@ -165,17 +190,61 @@ def _find_none(keys: Any) -> NDArray[np.bool_]:
     return found
 
 
+def _plain_forms(keys: Any) -> Any:
+    """Return keys in small letters of one normal form, numbers in full, without zeros in front."""
+    texts = keys.view(pa.large_string())
+    texts = _changed(texts, pc.match_substring_regex(texts, _MORE_THAN_DIGITS), _plain_form)
+    return texts.view(pa.large_binary())
+
+
+def _plain_form(texts: Any) -> Any:
+    texts = pc.ascii_lower(texts)
+    texts = _replaced(texts, pc.invert(pc.string_is_ascii(texts)), _composed)
+    texts = _replaced(texts, pc.match_substring_regex(texts, _POWER), _in_full)
+    texts = pc.replace_substring_regex(texts, *_ZEROS)
+    return _changed(texts, pc.match_substring_regex(texts, _NUMBER), _shortened)
+
+
+def _shortened(texts: Any) -> Any:
+    for pattern, instead in (*_WHOLE, _FRACTION):
+        texts = pc.replace_substring_regex(texts, pattern, instead)
+    return texts
+
+
+def _composed(cell: bytes) -> str:
+    text = unicodedata.normalize("NFKC", cell.decode("utf-8", "surrogateescape"))
+    return unicodedata.normalize("NFKC", text.casefold())
+
+
+def _in_full(cell: bytes) -> str:
+    return format(Decimal(cell.decode()).normalize(), "f")
+
+
 def _of_texts(cells: Any) -> Any:
     # Without a check for UTF-8: a cell must not be able to raise.
     texts = pc.fill_null(cells.view(pa.large_binary()).view(pa.large_string()), "")
     texts = pc.ascii_trim(texts, _BLANKS)
-    wide = pc.invert(pc.string_is_ascii(texts))
-    if pc.any(wide).as_py():  # blanks that are not ASCII, such as that which does not break
-        trimmed = _by_value(texts.filter(wide).view(pa.large_binary()), _trimmed)
-        texts = pc.replace_with_mask(texts, wide, trimmed.view(pa.large_string()))
+    # Blanks that are not ASCII, such as that which does not break.
+    texts = _replaced(texts, pc.invert(pc.string_is_ascii(texts)), _trimmed)
     for pattern, instead in _WHOLE:
         texts = pc.replace_substring_regex(texts, pattern, instead)
     return texts.view(pa.large_binary())
+
+
+def _changed(texts: Any, where: Any, change: Callable[[Any], Any]) -> Any:
+    """Texts of which those where a mask is true are changed."""
+    if not pc.any(where).as_py():
+        return texts
+    return pc.replace_with_mask(texts, where, change(texts.filter(where)))
+
+
+def _replaced(texts: Any, where: Any, text: Callable[[bytes], str]) -> Any:
+    """Texts of which those where a mask is true are made of their bytes by ``text``."""
+
+    def made(chosen: Any) -> Any:
+        return _by_value(chosen.view(pa.large_binary()), text).view(pa.large_string())
+
+    return _changed(texts, where, made)
 
 
 def _trimmed(cell: bytes) -> str:

@@ -65,12 +65,16 @@ def _union(names: Sequence[frozenset[str]], starts: Sequence[int]) -> frozenset[
 
 
 def _by_column(labels: Sequence[Labels], starts: Sequence[int]) -> Labels:
-    """Return the labels of all files; of one label's codes the last file's."""
+    """Return the labels of all files; a label with other codes in another file has all of them."""
     del starts
     joined: dict[str, dict[str, str]] = {}
     for each in labels:
         for name, codes in each.items():
-            joined.setdefault(name, {}).update(codes)
+            known = joined.setdefault(name, {})
+            for label, code in codes.items():
+                earlier = known.get(label, code)
+                again = code in earlier.split(" or ")
+                known[label] = earlier if again else f"{earlier} or {code}"
     return joined
 
 

@@ -98,7 +98,7 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
     _, plain = _read(kind, file, metadataonly=True, encoding=None)
     names = list(raw.column_names)
     labels = {
-        name: {text: _code(code) for code, text in list(found.items())[:_MOST_LABELS]}
+        name: _codes_of_labels(list(found.items())[:_MOST_LABELS])
         for name, found in raw.variable_value_labels.items()
     }
     n_rows = plain.number_rows
@@ -319,6 +319,14 @@ def _encoding(kind: str, head: bytes, found: str | None) -> str:
         with suppress(LookupError):
             return codecs.lookup(name).name
     return ""
+
+
+def _codes_of_labels(found: Sequence[tuple[object, Any]]) -> dict[Any, str]:
+    """Codes by label; a label of several codes has all of them, such as ``1 and 3``."""
+    codes: dict[Any, list[str]] = {}
+    for code, text in found:
+        codes.setdefault(text, []).append(_code(code))
+    return {text: " and ".join(each) for text, each in codes.items()}
 
 
 def _code(code: object) -> str:

@@ -32,6 +32,7 @@ from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema import Attribute, Column, Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
+from dppca.owner.records.date_forms import ISO
 from dppca.owner.records.faults import CellOutcome, KeyReport, Outcomes
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
@@ -75,7 +76,8 @@ class Table:
     missing. ``key`` is the column that tells people apart, where their rows are counted: every
     batch brings it, so that the rows that are added are the rows that are counted. ``mapped`` are
     the rules of a site's mapping, None without one; ``reading_sha256`` is the digest of these and
-    of the format, empty if cells are read as they are.
+    of the format, empty if cells are read as they are. ``dates`` is the form in which the format
+    says that days are written.
     """
 
     schema: Schema
@@ -84,6 +86,7 @@ class Table:
     key: str = ""
     mapped: MappedColumns | None = None
     reading_sha256: str = ""
+    dates: str = ISO
 
     @property
     def title(self) -> str:
@@ -311,7 +314,8 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     if source.n_rows == 0:
         raise DataError(f"{source.title} has columns but no rows: {source.mend}")
     digest = digest_reading(mapped, form)
-    return Table(schema, source, absent, mapped=mapped, reading_sha256=digest)
+    dates = ISO if form is None or not source.is_named_by_a_line else form.dates
+    return Table(schema, source, absent, mapped=mapped, reading_sha256=digest, dates=dates)
 
 
 def _require_one_meaning(text_format: TextFormat, attributes: Iterable[Attribute]) -> None:
@@ -386,18 +390,30 @@ def _explain_columns(
     if repeated:
         parts.append(f"has more than one column called {', '.join(repeated)}")
     message = f"{title} {' and '.join(parts)}: correct its header, or the study's schema"
-    folded = {name.casefold(): name for name in names}
-    like = [f"{n} as {folded[n.casefold()]}" for n in missing if n.casefold() in folded]
+    like: list[str] = []
+    twins: list[str] = []
+    for name in missing:
+        found = [each for each in names if _plain_form(each) == _plain_form(name)]
+        is_twin = any(_composed(each) == _composed(name) for each in found)
+        if found:
+            (twins if is_twin else like).append(f"{name} as {' and '.join(dict.fromkeys(found))}")
     if like:
         message += f" (capital letters count; the file has {', '.join(like)})"
-    composed = {unicodedata.normalize("NFC", name) for name in names}
-    twins = [n for n in missing if unicodedata.normalize("NFC", n) in composed]
     if twins:
         message += (
-            f" (it has {', '.join(twins)} in other characters that look the same, such as a letter "
-            "and its accent as two: rename the column)"
+            f" (the file has {', '.join(twins)}, in other characters that look the same, such as a "
+            "letter and its accent as two: rename these columns)"
         )
     return message
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _plain_form(name: str) -> str:
+    """Return a name in small letters and one normal form, with plain blanks between its words."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _describe_columns(names: tuple[str, ...], wanted: list[str], *, from_text: bool) -> str:

@@ -15,6 +15,7 @@ from dppca.owner.records.faults import (
     CheckReport,
     FaultKind,
     TargetReport,
+    alike_line,
     describe_coding,
     key_line,
 )
@@ -192,6 +193,8 @@ def counts_line(report: CheckReport, study: str) -> str:
 def counts_text(report: CheckReport) -> str:
     """Return the values coded by rule, by attribute, with their share of the rows."""
     keys = [] if report.key is None else [one_line(f"{key_line(report.key)} (site-only)")]
+    if report.key is not None and (asked := alike_line(report.key)):
+        keys.append(one_line(asked))
     if asked := repeating_line(report):
         keys.append(one_line(asked))
     lines = ["Values coded by rule (site-only: do not send this list):"]
@@ -227,6 +230,7 @@ def check_text(report: CheckReport) -> str:
     lines += [f"  {line}" for line in report.fact_lines()]
     if report.key is not None:
         lines.append(f"  {key_line(report.key)}")
+        lines += [f"  {asked}" for asked in (alike_line(report.key),) if asked]
     if asked := repeating_line(report):
         lines.append(f"  {asked}")
     lines += [f"  {line}" for line in mapping_lines(report)]

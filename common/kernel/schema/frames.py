@@ -272,10 +272,15 @@ def _choose_columns(frame: Any, wanted: list[str]) -> Any:
     for name in wanted:
         if names.count(name) > 1:
             raise DataError(f"the table has {names.count(name)} columns called {name}")
-        if name not in names:
-            near = nearest_name(name, [each for each in names if isinstance(each, str)])
-            meant = "" if near is None else f", but one called {one_line(near)!r}: names must agree"
-            raise DataError(f"the table has no column {name}{meant}")
+    if missing := [name for name in wanted if name not in names]:
+        texts = [each for each in names if isinstance(each, str)]
+        near = [(name, nearest_name(name, texts)) for name in missing]
+        said = ", ".join(
+            name if like is None else f"{name}, but one called {one_line(like)!r}"
+            for name, like in near
+        )
+        agree = ": names must agree" if any(like is not None for _, like in near) else ""
+        raise DataError(f"the table has no column {said}{agree}")
     if isinstance(frame, Mapping):
         return frame
     chosen = frame.select(wanted) if hasattr(frame, "select") else frame[wanted]

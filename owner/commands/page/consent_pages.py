@@ -33,6 +33,7 @@ from dppca.owner.commands.page.views import spectrum
 from dppca.owner.commands.preview import preview_contribution
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
+from dppca.owner.records.faults import alike_line
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site import POLICY_FILE, SITE_FILE
 from dppca.owner.site.agreement import require_digest
@@ -114,6 +115,7 @@ class ConsentPages:
             review=to_document(seen.document()),
             live_rows=seen.is_live,
             alarms=seen.alarms,
+            alike="" if seen.counted.key is None else alike_line(seen.counted.key),
             spectrum=spectrum(seen),
             refusals=find_refusals(seen.review, seen.state, seen.data_set, history, seen.counted),
             data_set=key.data_set_name,

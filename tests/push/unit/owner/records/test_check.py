@@ -249,3 +249,15 @@ def test_a_table_whose_people_may_have_several_rows_asks_for_a_key(
         counted = check_table(latest, schema)
     assert (counted.repeating, counted.key) == ((), KeyReport(names[0], 1, 3, 0))
     assert "SEVERAL ROWS" not in check_text(counted)
+
+
+def test_keys_that_may_be_one_person_are_asked_about_and_refuse_nothing(tmp_path: Path) -> None:
+    path = save(tmp_path / "rows.csv", "a,b,person\n1,1,007\n1,1,7\n1,1,8\n")
+    schema = make_schema([numeric_of(n, 0, 1) for n in "ab"], max_rows_per_person=1)
+    with open_table(path, schema).latest("person") as table:
+        counted = check_table(table, schema)
+    assert counted.key == KeyReport("person", 1, 1, 0, alike=2, together=2)
+    assert counted.faultless
+    for text in (check_text(counted), counts_text(counted)):
+        assert "ONE PERSON? 2 values of person are another one but for zeros in front" in text
+        assert "one person has 2 rows, and the study allows 1" in text

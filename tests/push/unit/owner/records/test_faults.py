@@ -15,8 +15,10 @@ from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.common.kernel.study import FaultRule, Study, study_from_canonical, study_from_mapping
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import MALFORMED, CheckReport, FaultKind
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.source_facts import FaultCount, LineFault
 from dppca.owner.records.table import open_table
+from dppca.owner.records.text_format import TextFormat
 from dppca.owner.render.faults import (
     alarm_lines,
     check_text,
@@ -242,6 +244,14 @@ def test_dates_in_another_form_are_told_before_everything_else(
     found = _told_first(tmp_path / "rows.csv", [f"{day},Ulm" for day in days], "utf-8")
     middle = "; each is coded as 2023-07-02, the middle of the bounds"
     assert found == ([] if said is None else [f"NOT READ: {said}{middle}"])
+
+
+def test_dates_that_are_not_of_the_form_that_was_given_are_told_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("day,town\n" + "2023-02-17,Ulm\n" * 3)
+    place = local_files(path, TextFormat(dates="DD.MM.YYYY"))
+    (line,) = alarm_lines(check_table(open_table(place, DATES), DATES))
+    assert line.startswith("NOT READ: no value of day is a date as DD.MM.YYYY;")
 
 
 @pytest.mark.parametrize("before", [0, 100_000])  # in the first block, and in a later one

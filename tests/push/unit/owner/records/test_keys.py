@@ -26,7 +26,7 @@ from dppca.owner.records import keys
 from dppca.owner.records.check import check_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files, locate_files
-from dppca.owner.records.keys import KeyRows, count_rows_of_keys, key_texts
+from dppca.owner.records.keys import count_rows_of_keys, key_texts
 from dppca.owner.records.lakes import DeltaLocation
 from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_places import MappingPlace
@@ -112,7 +112,39 @@ SCHEMA = make_schema([numeric_of("age", 0, 100), numeric_of("more", 0, 1)], max_
     ],
 )
 def test_keys_of_every_type_are_counted_as_labels_are_read(cells: Any, expected: Any) -> None:
-    assert count_rows_of_keys([cells]) == KeyRows(*expected)
+    assert count_rows_of_keys([cells])[:2] == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "alike", "together"),
+    [
+        (["7", "007", "8"], 2, 2),
+        (["H-00012", "h-12", "H-00012", "H-120"], 2, 3),
+        (["1e3", "1000", "1E3", "1000.0", "1e4"], 3, 4),
+        (["1.5", "1.50", "01.5", "1.05", "1.005"], 3, 3),
+        (["Jose\u0301", "Jos\u00e9", "JOS\u00c9", "Jose"], 3, 3),
+        (["stra\u00dfe", "STRASSE", "\uff17", "7"], 4, 2),
+        (["0", "00", "a0b", "ab", "10", "100"], 2, 2),
+        (["NA", "na", "", "nan"], 0, 0),
+        ([], 0, 0),
+    ],
+)
+def test_keys_that_differ_in_how_they_are_written_are_counted_beside(
+    keys: list[str], alike: int, together: int
+) -> None:
+    found = count_rows_of_keys([pa.array(keys, pa.string())])
+    assert (found.alike, found.together) == (alike, together)
+
+
+@given(st.lists(st.binary(max_size=6) | st.from_regex(rb"[-+0.e1A]{0,8}", fullmatch=True)))
+@settings(max_examples=examples(100))
+def test_no_bytes_of_a_key_can_raise_and_alike_is_what_is_together(keys: list[bytes]) -> None:
+    cells = pa.array(keys, pa.large_binary()).view(pa.large_string())
+    found = count_rows_of_keys([cells])
+    assert found.alike != 1
+    assert (found.alike > 0) == (found.together > 0)
+    assert found.together <= len(keys)
+    assert found.together == 0 or found.together >= 2
 
 
 def key_of(value: object) -> str:
@@ -307,6 +339,8 @@ def test_check_counts_the_rows_of_each_person_of_a_file(
         "allowed": 1,
         "most": n_each,
         "missing": 0,
+        "alike": 0,
+        "together": 0,
         "is_kept": n_each == 1,
     }
     assert code == (0 if n_each == 1 else 14)

@@ -35,7 +35,7 @@ def test_facts_of_files_are_joined_each_in_its_way() -> None:
                 LineFault.ENCODING: FaultCount(1, (12,)),
             },
             unknown=frozenset({"a", "b"}),
-            value_labels={"sex": {"male": "0", "female": "2"}, "town": {"Ulm": "7"}},
+            value_labels={"sex": {"male": "1 or 0", "female": "2"}, "town": {"Ulm": "7"}},
             weight="w",
         )
     )

@@ -160,6 +160,9 @@ def test_a_missing_column_is_named_beside_those_that_the_file_has(
     schema = make_schema([numeric_of(name, 0, 1) for name in ("\u00e9cole", "other")])
     with pytest.raises(DataError, match="in other characters that look the same"):
         open_table(write("e\u0301cole,other\n1,2\n"), schema)
+    said = "capital letters count; the file has \u00e9cole as E\u0301COLE, other as OTHER and Other"
+    with pytest.raises(DataError, match=said):
+        open_table(write("E\u0301COLE,OTHER,Other\n1,2,3\n"), schema)
     with pytest.raises(DataError, match=r"lacks .* town: .* It has the columns age, ill, city$"):
         open_table(write("age,ill,city\n1,0,Ulm\n"), SCHEMA)
 

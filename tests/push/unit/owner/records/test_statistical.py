@@ -24,6 +24,7 @@ from dppca.owner.records.sources import Wanted
 from dppca.owner.records.statistical_worker import DamagedError, cells, describe
 from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import check_text
+from tests.support.studies import categorical_of, make_schema
 
 Write = Callable[[pd.DataFrame, Path], None]
 WRITERS: dict[str, Write] = {
@@ -120,6 +121,13 @@ def test_declared_missing_values_are_missing_and_counted_apart(survey: Path) -> 
         "ward": 1,
     }
     assert report.attributes["sex"].value_labels == {"male": "1", "female": "2"}
+    twice = survey.with_name("twice.sav")
+    labels: Any = {"sex": {1: "male", 2: "female", 3: "male"}}
+    pyreadstat.write_sav(pd.DataFrame({"sex": [1.0, 3.0]}), twice, variable_value_labels=labels)
+    only = make_schema([categorical_of("sex", ["male", "female", "other"])])
+    assert "that lists 1 and 3 (male), 2 (female)" in check_text(
+        check_table(open_table(twice, only), only)
+    )
     said = check_text(report)
     assert "age: 2 of the missing are values that the file declares missing" in said
     assert "of which codes are read: ask for a study that lists 1 (male), 2 (female)" in said

@@ -145,6 +145,7 @@ LISTS = ROWS.to_pydict()
         (pl.from_arrow(ROWS).lazy(), "a LazyFrame is not a table"),
         (pd.concat([FRAME, FRAME[["ill"]]], axis=1), "2 columns called ill"),
         (FRAME.rename(columns={"colour": "Colour "}), "no column colour, but one called 'Colour '"),
+        (FRAME.rename(columns=str.upper), "x3, but one called 'X3', ill, but one called 'ILL'"),
         (FRAME.set_index("ill"), "no column ill"),
         (ROWS.drop_columns("ill"), "no column ill"),
         ({name: LISTS[name] for name in LISTS if name != "ill"}, "no column ill"),
