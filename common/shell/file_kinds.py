@@ -22,7 +22,7 @@ def _statistical(program: str) -> FileKind:
 
 
 _PORTABLE = "save it in SPSS or PSPP as .sav, which is read"
-_SHEET = "save the sheet as CSV in UTF-8; `check` then says how to enter the way it is written"
+_SHEET = "save it as .xlsx, which a site reads; `check` then says how to enter its sheet and header"
 _R = "in R, read it and write it by arrow::write_parquet or write.csv with fileEncoding UTF-8"
 _TABLE = "export a table with a column for each attribute as Parquet, or as CSV in UTF-8"
 _UNPACK = "unpack it; of compressed files .csv.gz is read"
@@ -32,7 +32,7 @@ _KINDS = (
     (".dta .dct", _statistical("Stata")),
     (".sas7bdat .sas7bcat .xpt .xport .v8xpt", _statistical("SAS")),
     (".jmp .mtw .gdt .wf1", _statistical("a statistical program")),
-    (".xlsx .xls .xlsm .xlsb .ods .numbers .gnumeric", FileKind("a spreadsheet", _SHEET)),
+    (".xls .xlsb .ods .numbers .gnumeric", FileKind("a spreadsheet", _SHEET)),
     (".rds .rda .rdata", FileKind("a file of R", _R)),
     (".json .jsonl .ndjson .geojson", FileKind("JSON", _TABLE)),
     (".db .sqlite .sqlite3 .duckdb .mdb .accdb", FileKind("a database", _TABLE)),

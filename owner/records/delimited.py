@@ -1,6 +1,8 @@
-"""CSV and other text files (also compressed), in UTF-8, with one header line.
+"""CSV and other text files (also compressed), with one header line.
 
-Their `TextFormat` says what separates cells, and how numbers and dates are written.
+Their `TextFormat` says which line that is, what separates cells, and how letters, numbers and dates
+are written. Of an encoding other than UTF-8 each byte is a letter: whole lines are brought into
+UTF-8, and a byte that stands for none stays as it is, which is then not UTF-8.
 
 Each line after the header is one row, even if it is malformed (`dppca.owner.records.lines`): blank
 lines, and lines that leave a quote open, are rows too. No line changes how another one is read, and
@@ -29,6 +31,7 @@ from dppca.owner.records.source_facts import FaultCount, LineFault, SourceFacts
 from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.text_cells import usual_cells
+from dppca.owner.records.text_format import UTF_8
 
 _BLOCK_BYTES = 2 << 20
 _NAMED_ROWS = 1000
@@ -188,7 +191,7 @@ def _opened(stored: StoredFile) -> Iterator[tuple[bytes, Iterator[bytes]]]:
     """Yield the header line, and the lines after it in blocks."""
     title = stored.title
     with reading(title), stored.open_stream() as file:
-        blocks = blocks_of_lines(file, _BLOCK_BYTES)
+        blocks = _after_titles(blocks_of_lines(file, _BLOCK_BYTES), stored)
         first = next(blocks, b"").removeprefix(_MARK)
         if not first:
             raise DataError(f"the data file {title} is empty: export it again, with a header line")
@@ -199,3 +202,24 @@ def _opened(stored: StoredFile) -> Iterator[tuple[bytes, Iterator[bytes]]]:
                 f"the first line of {title} is longer than {LINE_BYTES} bytes: is this CSV?"
             )
         yield header, (block for part in ([rest], blocks) for block in part if block)
+
+
+def _after_titles(blocks: Iterator[bytes], stored: StoredFile) -> Iterator[bytes]:
+    """Blocks from the header on, in UTF-8."""
+    form, n_skipped = stored.text_format, 0
+    for number, block in enumerate(blocks):
+        if number == 0 and form.encoding != UTF_8 and block.startswith(_MARK):
+            raise DataError(
+                f"{stored.title} begins as a file in UTF-8 does: leave `encoding` out of its format"
+            )
+        while n_skipped < form.header - 1:
+            end = _LINE_END.search(block)
+            if end is None:
+                block = b""
+                break
+            block, n_skipped = block[end.end() :], n_skipped + 1
+        if block and form.encoding != UTF_8:
+            text = block.decode(form.encoding, "surrogateescape")
+            block = text.encode("utf-8", "surrogateescape")
+        if block:
+            yield block

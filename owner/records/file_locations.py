@@ -41,12 +41,12 @@ class FileLocation(Location):
 
     def open(self) -> Source:
         """Find and open the files (`Location.open`)."""
-        from dppca.owner.records.files import FORMATS, open_files, require_texts
+        from dppca.owner.records.files import FORMATS, open_files, require_written
         from dppca.owner.records.stored_files import find_files
 
         files = find_files(self.address, self.title, tuple(FORMATS))
         if self.text_format != USUAL:
-            require_texts(self.title, files)
+            require_written(self.title, files, self.text_format)
             files = [replace(file, text_format=self.text_format) for file in files]
         return open_files(self.title, files)
 

@@ -22,7 +22,13 @@ from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import Rows, Source, Wanted
 from dppca.owner.records.stored_files import Piece, StoredFile, translated_errors
 from dppca.owner.records.table_columns import list_lacking
-from dppca.owner.records.text_format import TEXT_SUFFIXES
+from dppca.owner.records.text_format import (
+    TEXT_SUFFIXES,
+    USUAL,
+    UTF_8,
+    WORKBOOK_SUFFIXES,
+    TextFormat,
+)
 
 Constant = tuple[str, str | pa.Array | None]
 """Name of a column, and the cell of all rows: a text, an array of one cell, or None for null."""
@@ -48,6 +54,12 @@ def _open_statistical(stored: StoredFile) -> Rows:
     return open_statistical(stored)
 
 
+def _open_workbook(stored: StoredFile) -> Rows:
+    from dppca.owner.records.workbooks import open_workbook
+
+    return open_workbook(stored)
+
+
 FORMATS: Final[Mapping[str, Reader]] = {
     **dict.fromkeys(TEXT_SUFFIXES, open_csv),
     ".parquet": _open_parquet,
@@ -60,6 +72,7 @@ FORMATS: Final[Mapping[str, Reader]] = {
     ".dta": _open_statistical,
     ".sas7bdat": _open_statistical,
     ".xpt": _open_statistical,
+    **dict.fromkeys(WORKBOOK_SUFFIXES, _open_workbook),
 }
 """Reader of a file by its suffix."""
 _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked for several times
@@ -199,13 +212,20 @@ def read_by_suffix(stored: StoredFile) -> Rows:
     return read(stored)
 
 
-def require_texts(title: str, files: Sequence[StoredFile]) -> None:
-    """Raise `DataError` if none of the files is a text, so that a format says nothing."""
-    if not any(file.path.lower().endswith(TEXT_SUFFIXES) for file in files):
-        raise DataError(
-            f"{title} has a format, which is for text files ({' '.join(TEXT_SUFFIXES)}), and holds "
-            "none: leave it out"
-        )
+def require_written(title: str, files: Sequence[StoredFile], form: TextFormat) -> None:
+    """Raise `DataError` if a format says something, and there is no file that it is for."""
+    said = (
+        (form != USUAL, "a format", (*TEXT_SUFFIXES, *WORKBOOK_SUFFIXES)),
+        (form.sheet, "a sheet in its format", WORKBOOK_SUFFIXES),
+        (form.encoding != UTF_8, "an encoding in its format", TEXT_SUFFIXES),
+        (form.delimiter != USUAL.delimiter, "a delimiter in its format", TEXT_SUFFIXES),
+    )
+    for is_said, what, suffixes in said:
+        if is_said and not any(file.path.lower().endswith(suffixes) for file in files):
+            raise DataError(
+                f"{title} has {what}, which is for files such as {' '.join(suffixes)}, and holds "
+                "none: leave it out"
+            )
 
 
 def open_files(title: str, files: Sequence[StoredFile]) -> Source:

@@ -20,10 +20,11 @@ from dppca.common.kernel.schema.columns import cell_texts, parse_column
 from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_files import read_mapping
+from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.table import find_delimiter
 from dppca.owner.records.text_cells import missing_labels, usual_cells
-from dppca.owner.records.text_format import TextFormat
+from dppca.owner.records.text_format import UTF_8, TextFormat
 
 _BATCH_ROWS: Final = 1 << 14
 _BATCHES: Final = 8
@@ -58,6 +59,8 @@ _DATES: Final = tuple(
 )
 _MISSING: Final = ("-", "--", "---", "?", "*", "n/a", "N/A", "n.a.", "N.A.", "k.A.", "unknown")
 
+_USUAL_ENCODING: Final = "windows-1252"  # of Excel in Western Europe; a person knows others
+
 _Counted = Sequence[tuple[Attribute, pa.Array, Any]]
 """Distinct cells of each attribute, as they are in the file, and how often each occurs."""
 
@@ -78,7 +81,9 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
     mark = find_delimiter(first.names, [*columns])
     if mark is not None:
         form = replace(form, delimiter=mark)
-    raw = TextFormat(form.delimiter)
+    if LineFault.ENCODING in first.facts.malformed and form.encoding == UTF_8:
+        form = replace(form, encoding=_USUAL_ENCODING)
+    raw = TextFormat(form.delimiter, encoding=form.encoding, sheet=form.sheet, header=form.header)
     if raw != used:
         first = location.written(raw).open().parts[0]
     counted = _count_cells(first, columns)

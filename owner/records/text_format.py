@@ -1,4 +1,4 @@
-"""How the text files of a data set are written: delimiter, numbers, dates, words for missing.
+"""How text files and workbooks of a data set are written: encoding, marks, dates, header.
 
 A site states it, and nothing is guessed. `dppca.owner.records.text_cells` reads cells by it.
 """
@@ -14,7 +14,16 @@ from dppca.common.kernel.schema.texts import day_of_text, number_of_text
 from dppca.owner.records.date_forms import ISO, is_count, read_form
 
 TEXT_SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-"""Suffixes of files that a `TextFormat` is for."""
+"""Suffixes of text files; with `WORKBOOK_SUFFIXES` those that a `TextFormat` is for."""
+WORKBOOK_SUFFIXES: Final = (".xlsx", ".xlsm")
+UTF_8: Final = "utf-8"
+MOST_TITLE_LINES: Final = 1000
+ENCODINGS: Final = (
+    UTF_8,
+    *(f"windows-{number}" for number in range(1250, 1259)),
+    *(f"iso-8859-{number}" for number in (1, 2, 15)),
+)
+"""Encodings of text files; but for UTF-8 each byte is one letter, and ASCII is itself."""
 DELIMITERS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = (" ", "\u00a0", "\u202f")
 _FORM = re.compile(r"[YMD]+[./ -]?[YMDON]+[./ -]?[YMDON]+|[a-z]+ since [0-9-]+")
@@ -24,7 +33,7 @@ _GROUPS = {".": (".",), ",": (",",), "'": ("'", "\u2019"), " ": _BLANKS}
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """The way in which text files are written.
+    """The way in which text files are written, and texts in workbooks.
 
     Attributes
     ----------
@@ -39,6 +48,12 @@ class TextFormat:
         Form of dates (`dppca.owner.records.date_forms`).
     missing
         Words that stand for a missing value, in any column.
+    encoding
+        Of text files, one of `ENCODINGS`.
+    sheet
+        Name of a workbook's sheet; empty for the only one with values.
+    header
+        Line or row that names the columns, from 1; those before it are not read.
 
     Raises
     ------
@@ -51,8 +66,15 @@ class TextFormat:
     thousands: str = ""
     dates: str = ISO
     missing: tuple[str, ...] = ()
+    encoding: str = UTF_8
+    sheet: str = ""
+    header: int = 1
 
     def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS:
+            raise ValueError(f"encoding is one of {', '.join(ENCODINGS)}")
+        if not 1 <= self.header <= MOST_TITLE_LINES:
+            raise ValueError(f"header is the number of a line, 1 to {MOST_TITLE_LINES}")
         if self.delimiter not in DELIMITERS:
             raise ValueError("delimiter is comma, semicolon, tab or bar")
         if self.decimal not in (".", ","):
@@ -91,7 +113,7 @@ class TextFormat:
 
     @property
     def has_usual_cells(self) -> bool:
-        """True if it differs from the usual form in the delimiter alone."""
+        """True if its cells are written as usual, whatever stands around them."""
         return (self.decimal, self.thousands, self.dates, self.missing) == (".", "", ISO, ())
 
     @property
@@ -128,7 +150,7 @@ class TextFormat:
 USUAL: Final = TextFormat()
 
 
-def _quoted(value: str | tuple[str, ...]) -> str:
+def _quoted(value: str | int | tuple[str, ...]) -> str:
     if isinstance(value, str) and _FORM.fullmatch(value):
         return value
     if value in _NAMES:  # an apostrophe would end the option's text in a shell

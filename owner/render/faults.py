@@ -54,7 +54,7 @@ _LINE_FAULTS = {
     LineFault.OPEN_QUOTE: "leave a quote open (each line is a row, even inside quotes: remove line "
     "breaks from cells, or export Parquet)",
     LineFault.TOO_LONG: f"are longer than {LINE_BYTES >> 20} MiB; the rest of the line is not read",
-    LineFault.ENCODING: "hold bytes that are not UTF-8",
+    LineFault.ENCODING: "hold bytes that are not of the stated encoding",
 }
 _MANY = 0.1
 """Share of rows from which an unreadable column is reported before everything else."""
@@ -67,7 +67,8 @@ def alarm_lines(report: CheckReport) -> list[str]:
     if encoding is not None:
         lines.append(
             f"NOT UTF-8: {_share(encoding.count, report.rows)} rows hold bytes that are not UTF-8, "
-            "and labels with such letters are not known: save the data as CSV in UTF-8"
+            "and labels with such letters are not known: save the data as CSV in UTF-8, or say "
+            "its encoding in `format` (Excel in Western Europe: `encoding: windows-1252`)"
         )
     for name, attribute in report.attributes.items():
         n_wrong = attribute.count(FaultKind.TEXT)

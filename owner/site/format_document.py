@@ -1,8 +1,8 @@
-"""Form of ``format`` in ``policy.yaml``, and of ``--format``: how text files are written."""
+"""Form of ``format`` in ``policy.yaml``, and of ``--format``: how files are written."""
 
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dppca.owner.records.text_format import USUAL, TextFormat
 
@@ -29,7 +29,7 @@ def _word(value: object) -> object:
 
 
 class FormatDocument(BaseModel):
-    """How the text files of a data set are written.
+    """How the text files and workbooks of a data set are written.
 
     Attributes
     ----------
@@ -45,6 +45,14 @@ class FormatDocument(BaseModel):
         ``milliseconds``).
     missing
         Words for a missing value, in any column; no numbers, and no labels of the study.
+    encoding
+        Of text files: ``windows-1252`` as Excel in Western Europe, ``windows-1250`` to
+        ``windows-1258``, ``iso-8859-1``, ``-2``, ``-15``. Default: ``utf-8``.
+    sheet
+        Of a workbook. Default: the only one with values.
+    header
+        The line, or row of a sheet, that names the columns; those above it are not read.
+        Default: 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,6 +62,9 @@ class FormatDocument(BaseModel):
     thousands: _Mark | None = None
     dates: str = USUAL.dates
     missing: tuple[Annotated[str, BeforeValidator(_word)], ...] = ()
+    encoding: Annotated[str, AfterValidator(str.lower)] = USUAL.encoding
+    sheet: str = USUAL.sheet
+    header: Annotated[int, Field(strict=True)] = USUAL.header
 
     @model_validator(mode="after")
     def _require_one_meaning(self) -> Self:

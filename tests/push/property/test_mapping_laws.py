@@ -39,6 +39,7 @@ from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.records.text_format import TextFormat
 from tests.support.examples import examples
+from tests.support.workbooks import write_workbook
 
 SCHEMA = Schema.from_document(
     {
@@ -267,7 +268,14 @@ def write_delta(rows: list[dict[str, Any]], folder: Path) -> Location:
     return DeltaLocation("rows", str(folder / "delta"))
 
 
+def write_book(rows: list[dict[str, Any]], folder: Path) -> Location:
+    cells = [["Export of today"], [], [*rows[0]], *([*row.values()] for row in rows)]
+    write_workbook(folder / "rows.xlsx", {"Export": cells})
+    return local_files(folder / "rows.xlsx", TextFormat(header=3))
+
+
 SOURCES = {
+    "a workbook": write_book,
     "CSV": write_csv,
     "a German CSV": write_german,
     "Parquet": write_parquet,

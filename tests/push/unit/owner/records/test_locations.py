@@ -94,7 +94,7 @@ def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Pat
 def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist: correct its path"):
         _locate("rows", tmp_path).examine()
-    for name, said in (("rows.csv", "is empty"), ("rows.xlsx", "not known by its suffix")):
+    for name, said in (("rows.csv", "is empty"), ("rows.xls", "not known by its suffix")):
         (tmp_path / name).touch()
         with pytest.raises(DataError, match=said):
             _locate(name, tmp_path).examine()
@@ -107,7 +107,7 @@ def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: 
         ("ROWS.DCT", "it is a file of Stata"),
         ("rows.v8xpt", "it is a file of SAS"),
         ("rows.por", "it is a file of SPSS, under any name: save it in SPSS or PSPP as .sav"),
-        ("rows.ods", "it is a spreadsheet, under any name: save the sheet as CSV in UTF-8"),
+        ("rows.ods", "it is a spreadsheet, under any name: save it as .xlsx, which a site reads"),
         ("rows.RData", "it is a file of R, under any name"),
         ("rows.ndjson", "it is JSON, under any name"),
         ("rows.csv.zip", "it is packed, under any name: unpack it"),

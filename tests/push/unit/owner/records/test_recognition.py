@@ -68,6 +68,19 @@ def test_forms_are_proposed_that_read_the_most_cells(
         assert propose_formats(local_files(path, each), SCHEMA) == (), "it reads all that can be"
 
 
+def test_an_encoding_of_excel_is_proposed_if_lines_are_not_utf_8(tmp_path: Path) -> None:
+    schema = Schema.from_document(
+        {"attributes": [binary_of("sex", ["männlich", "weiblich"]), numeric_of("age", 0, 99)]}
+    )
+    path = tmp_path / "rows.csv"
+    path.write_bytes("sex,age\r\nmännlich,1\r\nweiblich,2\r\n".encode("windows-1252"))
+    assert [each.to_yaml() for each in propose_formats(local_files(path), schema)] == [
+        '{encoding: "windows-1252"}'
+    ]
+    path.write_text("sex,age\nmännlich,1\nweiblich,2\n", encoding="utf-8")
+    assert propose_formats(local_files(path), schema) == ()
+
+
 def test_what_the_policy_says_already_stays_in_the_line(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("age;born;sex\n27,5;31.01.1990;1\n")

@@ -22,6 +22,7 @@ from dppca.common.kernel.schema import MISSING, UNKNOWN, Categorical, Numeric
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from dppca.owner.records.text_format import DELIMITERS, TextFormat
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
@@ -194,7 +195,7 @@ def test_a_first_line_that_may_be_a_row_is_never_printed(write: Callable[..., Pa
         ("rows.arrow", b"ARROW1\0\0 and no more", "damaged"),
         ("rows.arrow", b"age,ill,town\n", "not a Arrow file"),
         ("rows.feather", b"FEA1", "version 2"),
-        ("rows.xlsx", b"PK", "suffix"),
+        ("rows.xls", b"PK", "suffix"),
     ],
 )
 def test_file_that_cannot_be_used_says_what_to_do(
@@ -337,3 +338,46 @@ def test_cells_of_any_type_become_numbers(array: pa.Array, values: list[float | 
 def test_first_exact_label_wins_over_what_a_text_spells() -> None:
     exact = Categorical(name="c", type="categorical", categories=("1", "1.0", "x"))
     assert parse_column(exact, pa.array(["1", "1.0", "1.00"])).tolist() == [0, 1, 0]
+
+
+LETTERS = make_schema([categorical_of("ort", ["Köln", "Łódź", "Ulm"]), numeric_of("größe", 0, 9)])
+
+
+@pytest.mark.parametrize(("encoding", "town"), [("windows-1252", "Köln"), ("windows-1250", "Łódź")])
+def test_letters_are_read_by_the_stated_encoding(
+    write: Callable[..., Path], encoding: str, town: str
+) -> None:
+    path = write(f"ort,größe\r\n{town},1\r\nUlm,2\r\n".encode(encoding))
+    table = open_table(local_files(path, TextFormat(encoding=encoding)), LETTERS)
+    assert cells(table)[0] == [["Köln", "Łódź", "Ulm"].index(town), 2]
+    assert not table.source.facts.malformed
+
+
+def test_a_byte_that_the_encoding_lacks_is_an_unknown_label_and_counted(
+    write: Callable[..., Path],
+) -> None:
+    path = write("ort,größe\n".encode("windows-1252") + b"K\x81ln,1\nUlm,2\n")
+    table = open_table(local_files(path, TextFormat(encoding="windows-1252")), LETTERS)
+    assert cells(table) == [[UNKNOWN, 2], [1, 2]]
+    assert table.source.facts.malformed[LineFault.ENCODING].rows == (1,)
+
+
+def test_an_encoding_is_refused_for_a_file_that_begins_as_utf_8(
+    write: Callable[..., Path],
+) -> None:
+    path = write(b"\xef\xbb\xbfort,gr\n")
+    with pytest.raises(DataError, match="leave `encoding` out"):
+        open_table(local_files(path, TextFormat(encoding="windows-1252")), LETTERS)
+
+
+@pytest.mark.parametrize("title", ["Report\n\n", 'an "open quote\r\n\r\n', "sep=;\n\n"])
+def test_lines_above_the_stated_header_are_not_read(write: Callable[..., Path], title: str) -> None:
+    path = write(f"{title}age,ill,town\n30,0,Ulm\n,,\n")
+    table = open_table(local_files(path, TextFormat(header=3)), SCHEMA)
+    assert table.source.n_rows == 2
+    assert cells(table)[0] == [30.0, None]
+
+
+def test_a_header_after_the_last_line_is_an_empty_file(write: Callable[..., Path]) -> None:
+    with pytest.raises(DataError, match="is empty"):
+        open_table(local_files(write("age\n30\n"), TextFormat(header=9)), SCHEMA)
