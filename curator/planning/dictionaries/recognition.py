@@ -1,6 +1,8 @@
 """Reader for data dictionaries that detects the format and refuses files of rows."""
 
+import codecs
 import json
+import re
 from pathlib import Path
 
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
@@ -8,10 +10,15 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.file_kinds import kind_of
 from dppca.curator.planning.dictionaries.dictionary import Codes, Dictionary
 from dppca.curator.planning.dictionaries.json_forms import read_json
-from dppca.curator.planning.dictionaries.other_forms import HEADER, name_text, other_form
-from dppca.curator.planning.dictionaries.table_forms import read_table
+from dppca.curator.planning.dictionaries.other_forms import (
+    HEADER,
+    NO_DICTIONARY,
+    name_text,
+    other_form,
+)
+from dppca.curator.planning.dictionaries.table_forms import is_header, read_table
 
-_ROWS = (".parquet", ".pq", ".arrow", ".feather", ".gz")
+_ROWS = (".parquet", ".pq", ".arrow", ".feather", ".gz", ".xlsx", ".xlsm")
 _TEXTS = (".json", ".jsonl", ".ndjson", ".xml", ".html")
 """Judged by what they hold."""
 
@@ -67,6 +74,7 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise SettingError(f"the file cannot be read: {error.strerror}") from error
     if len(content) > MAX_DOCUMENT_BYTES:
+        _require_no_rows(content)
         raise SettingError(
             f"the file is larger than {MAX_DOCUMENT_BYTES >> 20} MiB: give a dictionary of the "
             "columns that the study is about, not of everything, and no rows"
@@ -74,7 +82,20 @@ def _text(path: Path) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
+        _require_no_rows(content)
         raise SettingError(
             "this is not text in UTF-8: save the dictionary as CSV in UTF-8, or as JSON"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _require_no_rows(content: bytes) -> None:
+    """Raise `SettingError` if the first line is a header of cells that no dictionary has.
+
+    A table of rows is named before its size or its encoding, which nobody needs to mend.
+    """
+    first = content.removeprefix(codecs.BOM_UTF8).lstrip()
+    header = re.split(rb"[\r\n]", first, maxsplit=1)[0].decode("latin-1")
+    is_table = re.match(r"[^{\[<\0][^\0]*[,;\t]", header) is not None  # zeros: another encoding
+    if is_table and name_text(header) is None and not is_header(header):
+        raise SettingError(NO_DICTIONARY)

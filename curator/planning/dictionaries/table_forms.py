@@ -99,6 +99,15 @@ def read_table(text: str, *, missing: Codes = ()) -> Dictionary:
     return make_dictionary(form, list(read(rows)), missing=missing, repeating=repeating)
 
 
+def is_header(line: str) -> bool:
+    """Return True unless `read_table` takes a file for rows by this header."""
+    try:
+        read_table(line)
+    except SettingError as error:
+        return str(error) != NO_DICTIONARY
+    return True
+
+
 _Rows = Sequence[tuple[int, Mapping[str, str]]]
 
 

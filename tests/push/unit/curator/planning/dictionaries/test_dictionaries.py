@@ -494,6 +494,24 @@ def test_rows_are_refused_and_never_quoted(tmp_path: Path, name: str, content: s
     assert name in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("rows.csv", "patient;größe\r\nA;1,5\r\n".encode("windows-1252"), "a table of rows"),
+        ("rows.csv", b"patient,age\n" + b"A,1\n" * 300_000, "a table of rows"),
+        ("names.csv", "name;type;größe\r\n".encode("windows-1252"), "not text in UTF-8"),
+        ("codes.sps", b"", "SPSS syntax"),
+        ("codes.txt", b"VALUE LABELS a 1 'm\xe4n', 2 'x'.\n", "not text in UTF-8"),
+        ("rows.xlsx", b"PK", "a file of rows"),
+    ],
+)
+def test_a_table_of_rows_is_named_whatever_its_size_and_letters(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    with pytest.raises(SettingError, match=said):
+        read(tmp_path, content, name)
+
+
 @pytest.mark.parametrize("text", ["999 not known", "-99: refused", "97 | 98=don't know"])
 def test_a_code_and_its_words_need_a_comma(text: str) -> None:
     with pytest.raises(SettingError, match=r"need a comma between them and words: -?\d+, \w"):
