@@ -48,6 +48,7 @@ from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsErro
 from dppca.common.kernel.schema.attributes import Name
 from dppca.common.kernel.schema.document import NeighbourRelation, Schema
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
+from dppca.common.kernel.schema.units import LimitedRows, Person, PrivacyUnit, Unit
 
 MAX_OWNERS = 10_000
 _SHOWN = 8
@@ -56,7 +57,7 @@ AGGREGATE_ONLY_FIELDS = ("identities", "openers", "spares", "open_by")
 _UNSAID_ROWS = (
     "the schema must say max_rows_per_person: write `max_rows_per_person: 1` if no person has more "
     "than one row at one owner, or the largest number of rows that one person may have; every "
-    "sensitivity is multiplied by it"
+    "sensitivity is multiplied by it. With `unit: person` a person may have any number of rows"
 )
 ExactDecimal = Annotated[
     Decimal, BeforeValidator(parse_positive), PlainSerializer(decimal_text, return_type=str)
@@ -373,7 +374,8 @@ class Study(BaseModel):
         An earlier study of the same owners, attributes, overlap and rows per person. This study
         releases only the counts of its tables; synthetic rows are made of both results.
     table
-        The attributes, and how a row becomes integers. It needs ``max_rows_per_person``.
+        The attributes, and how a row becomes integers. It needs ``max_rows_per_person``, or
+        ``unit: person``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -402,7 +404,7 @@ class Study(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.table.max_rows_per_person is None:
+        if self.table.max_rows_per_person is None and self.table.unit is Unit.ROW:
             raise ValueError(_UNSAID_ROWS)
         if len(set(self.owners)) != len(self.owners):
             raise ValueError(f"owners must differ: {max(self.owners, key=self.owners.count)} twice")
@@ -498,9 +500,22 @@ class Study(BaseModel):
         """Contributions needed once the deadline has passed."""
         return len(self.owners) if self.quorum is None else self.quorum
 
+    @cached_property
+    def unit(self) -> PrivacyUnit:
+        """What of the rows belongs to one person."""
+        if self.table.unit is Unit.PERSON:
+            return Person(self.table.rows_counted)
+        return LimitedRows(self.max_rows_per_person)
+
     @property
     def max_rows_per_person(self) -> int:
-        """The most rows one person may have at one owner; every study says it."""
+        """The most rows one person may have at one owner.
+
+        Raise `StudyError` for a study of people, who may have any number: what needs a number of
+        rows does not know such studies.
+        """
+        if self.table.unit is Unit.PERSON:
+            raise StudyError(f"study {self.name} has unit: person, and this needs unit: row")
         if self.table.max_rows_per_person is None:
             raise StudyError(_UNSAID_ROWS)
         return self.table.max_rows_per_person
@@ -533,7 +548,7 @@ class Study(BaseModel):
         rows = [
             *self.stated.said.items(),
             ("privacy of each owner's release", ", ".join(f"{k}: {v}" for k, v in privacy.items())),
-            ("rows per person", str(self.max_rows_per_person)),
+            ("rows per person", self.unit.text),
             ("owners", ", ".join(self.owners)),
             ("attributes", ", ".join(each.name for each in self.table.attributes)),
             ("digest", self.digest),
@@ -612,7 +627,10 @@ def require_continues(first: Study, second: Study, *, result_sha256: bytes | Non
             ("attributes", first.table.attributes, second.table.attributes),
             ("resolution_bits", first.table.resolution_bits, second.table.resolution_bits),
             ("overlap", first.overlap, second.overlap),
-            ("max_rows_per_person", first.max_rows_per_person, second.max_rows_per_person),
+            *(
+                (each, getattr(first.table, each), getattr(second.table, each))
+                for each in ("unit", "rows_counted", "max_rows_per_person")
+            ),
         )
         if one != other
     ]

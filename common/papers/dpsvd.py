@@ -147,7 +147,7 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
             epsilon=noise.epsilon + labels,
             delta=noise.delta,
             relation=noise.sensitivity.relation,
-            max_rows_per_person=noise.max_rows_per_person,
+            max_rows_per_person=noise.factor,
             sensitivity=2.0 * check_row_norm(self.row_norm, Variant.SOUND),
             sensitivity_of="L2, the table of rows",
             split=f"{noise.epsilon} for the rows, {labels} for the labels" if with_labels else "",

@@ -16,6 +16,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.composition import Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from dppca.common.shell.study_words import exact_time, show_state
 
@@ -75,6 +76,11 @@ def _one_person(header: StudyHeader) -> str:
     return f"epsilon {spent_text(whole.epsilon)}, delta {whole.delta}{together}"
 
 
+def _people(header: StudyHeader) -> str:
+    unit = header.study.unit
+    return unit.text if isinstance(unit, Person) else ""
+
+
 def _deadline(header: StudyHeader) -> str:
     return "" if header.study.deadline is None else exact_time(header.study.deadline)
 
@@ -84,6 +90,7 @@ FACTS = (
     HeaderFact("State", lambda header: "" if header.state is None else show_state(header.state)),
     HeaderFact("Each owner's release", _each_release),
     HeaderFact("One person, all owners together", _one_person),
+    HeaderFact("A person's rows", _people, in_texts=True),
     HeaderFact("Owners", lambda header: ", ".join(header.study.owners)),
     HeaderFact("Deadline", _deadline),
     HeaderFact("Trust", lambda header: header.study.trust.value),

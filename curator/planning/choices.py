@@ -265,7 +265,7 @@ def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[in
         schema_sensitivity(table),
         epsilon=requested.epsilon,
         delta=requested.delta,
-        max_rows_per_person=requested.max_rows_per_person,
+        max_rows_per_person=requested.factor,
         halved_products=table.layout.halved_products,
     )
     share = entry_noise(

@@ -65,7 +65,9 @@ class SimulatedPrivacy:
 
     mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     relation: Annotated[str, "which tables are neighbours"]
-    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    max_rows_per_person: Annotated[
+        int | None, "most rows of one person that are protected; null if any number is"
+    ]
     entries: Annotated[int, "noised sums that each owner released"]
     federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
 

@@ -165,7 +165,8 @@ def _promise(privacy: SimulatedPrivacy) -> str:
             "the promise is about the year. To protect whole persons, write max_rows_per_person: "
             "5, and keep each person's rows at one owner; the noise grows five times."
         )
+    rows = "all" if k is None else f"all {k}"
     return (
-        f"if all {k} rows of any one person had been different, no result would have been more "
+        f"if {rows} rows of any one person had been different, no result would have been more "
         "than e^epsilon times as likely."
     )

@@ -22,6 +22,7 @@ from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
+from dppca.common.kernel.schema.units import LimitedRows
 from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
 from dppca.common.shell.study_header import StudyHeader
@@ -134,7 +135,9 @@ class ReviewDocument(ChargedCost):
     question: Annotated[str, "what is asked, at what cost, in two sentences"]
     aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
     relation: Annotated[str, "which tables are neighbours"]
-    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    max_rows_per_person: Annotated[
+        int | None, "most rows of one person that are protected; null if any number is"
+    ]
     parameters: Annotated[dict[str, Whole], "integers of the noise's law, in integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[BudgetStatus, "the population's lifetime budget"]
@@ -280,9 +283,7 @@ class ContributionPreview:
             federation=found.federation,
             together_with=None if found.first is None else found.first.name,
             overlap=describe_overlap(study) if study.overlap else None,
-            asserted=_list_assertions(
-                study, self.site.name, noise.max_rows_per_person, self.counted.key
-            ),
+            asserted=_list_assertions(study, self.site.name, self.counted.key),
             question=_question(self.site, found),
             aggregate=None if self.agreement is None else _review_aggregate(found, self.agreement),
             relation=noise.sensitivity.relation.value,
@@ -315,18 +316,18 @@ def outline_contribution(found: Review, *, is_live: bool) -> Outline:
     )
 
 
-def _list_assertions(
-    study: Study, site: str, most_rows: int, key: KeyReport | None
-) -> tuple[str, ...]:
+def _list_assertions(study: Study, site: str, key: KeyReport | None) -> tuple[str, ...]:
     """Return what a site's steward asserts of the rows, each as a sentence."""
     groups = () if isinstance(study.overlap, bool) else study.overlap
     own = next((group for group in groups if site in group), (site,))
     others = () if study.overlap is True else [name for name in study.owners if name not in own]
-    rows = "one row" if most_rows == 1 else f"{most_rows} rows"
     where = f"any of the {len(others)} other owners"
     if len(others) <= _MOST_NAMED:
         where = " or ".join(filter(None, (", ".join(others[:-1]), *others[-1:])))
-    told = f"Nobody has more than {rows} here."
+    told = "Each person has one key here."
+    if isinstance(study.unit, LimitedRows):
+        most = study.unit.most
+        told = f"Nobody has more than {'one row' if most == 1 else f'{most} rows'} here."
     if key is not None and not key.missing:
         told = f"{told[:-1]}: each {key.column} is one person."
     return (

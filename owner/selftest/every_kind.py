@@ -32,11 +32,13 @@ from dppca.common.kernel.aggregation.sum_messages import Upload
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
 from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import Layout
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from dppca.common.verification.model_archives import open_archive
 from dppca.owner.ledger.database import Ledger, begin_ledger, open_ledger
@@ -160,7 +162,7 @@ class _Auditor:
         draw = self._draw_masked if kind.form is ReleaseForm.MASKED else self._draw_contributions
         drawn = draw(kind, study, calibration, request)
         found = self._find_change(kind, study)
-        cost = _cost(drawn.law, calibration, found, study.max_rows_per_person)
+        cost = _cost(drawn.law, calibration, found, calibration.factor)
         return replace(drawn, charges=[(self._charged(request), cost)])
 
     def _draw_contributions(
@@ -174,7 +176,7 @@ class _Auditor:
             for payload, exact in self._payloads(
                 request,
                 ContributionPlan(study, calibration),
-                lambda exact: Moments(n_rows, exact),
+                lambda exact: _moments(study, n_rows, exact),
                 (layout.n_entries, n_releases),
                 entropy,
             )
@@ -198,14 +200,19 @@ class _Auditor:
         n_rounds = self._power.releases(kind.form, layout.n_entries)
         exact = next(make_values(layout.n_entries))
         stored = store_release(
-            self._ledger, request, plans[0], Moments(n_rows, exact), entropy=entropy, clock=utc_now
+            self._ledger,
+            request,
+            plans[0],
+            _moments(study, n_rows, exact),
+            entropy=entropy,
+            clock=utc_now,
         )
         rounds = []
         for number, exact in zip(range(n_rounds), make_values(layout.n_entries), strict=False):
             payloads = [] if number else [stored.payload]
             for place in range(number + len(payloads), number + honest):
                 drawn = plans[place % len(names)].draw(
-                    Moments(n_rows, exact), stored.reservation, entropy=entropy
+                    _moments(study, n_rows, exact), stored.reservation, entropy=entropy
                 )
                 payloads.append(drawn.payload())
             uploads = [Upload.from_bytes(each, terms) for each in payloads]
@@ -400,11 +407,15 @@ def study_of(kind: Kind, parties: MaskedParties) -> Study:
     return make_study(
         "kind",
         _with_delta(privacy, kind.law),
-        **schema,
+        **{"max_rows_per_person": kind.rows_of_person, **schema},
         changes=changes,
         resolution_bits=kind.level("resolution"),
-        max_rows_per_person=kind.rows_of_person,
     )
+
+
+def _moments(study: Study, n: int, exact: Noise) -> Moments:
+    """Return exact sums as those of n rows, or of n people."""
+    return (PeopleMoments if isinstance(study.unit, Person) else Moments)(n, exact)
 
 
 def _plan_model(kind: Kind, C: float) -> WeightRelease:

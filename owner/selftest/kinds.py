@@ -123,6 +123,10 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "tables of weight 0.5": _box(tables=_MIXED, tables_weight=0.5),
         "tables of weight 3": _box(tables=_MIXED, tables_weight=3.0),
         "trees": _box(tables=[_TREE]),
+        "people": _box(unit="person", max_rows_per_person=None),
+        "people in the unit ball, halved products": _ball(
+            unit="person", max_rows_per_person=None, row_norm={"halved_products": True}
+        ),
         "rows in the unit ball": _ball(),
         "rows in the unit ball without sums": _ball(row_norm={"include_sums": False}),
         "rows in the unit ball, sums of weight 0.5": _ball(sum_weight=0.5),
@@ -405,6 +409,8 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "Schema.max_rows_per_person": "rows",
         "Schema.neighbours": "a study has one value",
         "Schema.count_weight": "a study has one value",
+        "Schema.unit": "coding",
+        "Schema.rows_counted": "only 1 is possible",
         "Schema.sum_weight": "coding",
         "Schema.row_norm": "coding",
         "Schema.histogram_weight": "coding",

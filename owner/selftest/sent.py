@@ -72,7 +72,7 @@ def _charges(history: History, charged: Sequence[tuple[str, Calibration]]) -> Fi
     faults = []
     for digest, noise in charged:
         entry = history.reservation_for(digest)
-        cost = noise.law.cost(noise.sensitivity, noise.max_rows_per_person)
+        cost = noise.law.cost(noise.sensitivity, noise.factor)
         if entry is None:
             faults.append("a release has no entry in the ledger")
         elif not entry.request.price.charge.covers(cost):

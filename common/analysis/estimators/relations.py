@@ -137,7 +137,7 @@ def least_epsilon(
     ``calibration`` is a study's, for its sensitivity and rows of one person; ``width`` is b or
     sigma, units of ``4**-g``, above 0; ``delta`` is for a law that needs one.
     """
-    sens, k = calibration.sensitivity, calibration.max_rows_per_person
+    sens, k = calibration.sensitivity, calibration.factor
     epsilon = law.estimate_epsilon(width, sens, k, delta)
     return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
 

@@ -32,7 +32,9 @@ class ProvedGuarantee(ComposedGuarantee):
     """Guarantee to one person, over all owners of the study."""
 
     relation: Annotated[str, "which tables are neighbours"]
-    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+    max_rows_per_person: Annotated[
+        int | None, "most rows of one person that are protected; null if any number is"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

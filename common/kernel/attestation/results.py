@@ -88,7 +88,7 @@ class ResultHeader:
     epsilon: str
     delta: str
     relation: str
-    max_rows_per_person: int
+    max_rows_per_person: int | None
     assumptions: tuple[str, ...]
     software: str
     label: str = Label.RELEASED.value

@@ -66,14 +66,18 @@ class MomentSums:
         self._with_moments = schema.layout.n_moments > 0
         chosen = method or choose_method(schema)
         dense = chosen is ProductMethod.DENSE or not self._with_moments
-        self._schema = schema
-        self._n_rows = 0
+        self._schema, self._dense = schema, dense
         self._coder = BatchEncoder(schema, dense=dense)
+        self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
+        self._begin()
+
+    def _begin(self) -> None:
+        schema = self._schema
+        self._n_rows = 0
         self._gram = GramSum(self._coder.width, largest=1 << (2 * schema.resolution_bits))
         self._contingency: ContingencyCounts | None = None
         self._counts = [np.zeros(n_cells, np.int64) for n_cells, _ in schema.layout.counts]
-        self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
-        if not dense:
+        if not self._dense:
             self._contingency = ContingencyCounts(
                 _label_counts(schema),
                 n_numerics=self._coder.n_numerics,
@@ -110,6 +114,12 @@ class MomentSums:
         )
         n_rows = self._n_rows
         return Moments(n_rows, pack(self._schema.layout, sums, products, self._counts, n_rows))
+
+    def take(self) -> Moments:
+        """Return the moments of all rows so far, and begin anew."""
+        taken = self.total()
+        self._begin()
+        return taken
 
     def _sum_blocks(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         layout, coder, gram = self._schema.layout, self._coder, self._gram.total()

@@ -36,6 +36,7 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.kernel.privacy.accounting import epsilon_from_rho
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study, Trust
 
 _EXACT = Context(prec=120)  # a study's decimals have 30 digits, from 1e-30 to 1e30
@@ -53,6 +54,18 @@ _OVERLAP_IN_SUM = (
 _ROWS_PER_PERSON = (
     "No person has more rows at one owner than max_rows_per_person. "
     "The sites assert this; no software can check it."
+)
+_ANY_ROWS = (
+    "A person may have any number of rows at an owner: together they weigh as one. Each owner's "
+    "column tells people apart; no software can check it."
+)
+_PUBLIC_PEOPLE = (
+    "It is public which owner has rows of a person, and how many people each owner has: membership "
+    "at a site is not protected. The number of rows is not public."
+)
+_REPLACE_PERSON = (
+    "Neighbouring tables have the same number of people and differ in all rows of one person, "
+    "whose number may differ, too (replace-person)."
 )
 _PUBLIC = (
     "It is public which owner has rows of a person, and how many rows each owner has: "
@@ -99,7 +112,14 @@ def compose_guarantee(
     most = Decimal(max(len(group) for group in _groups(study)))
     epsilon, delta = _together(rounds, most)
     described = (
-        (_REPLACE_ONE, describe_overlap(one), _ROWS_PER_PERSON, _PUBLIC, *describe_trust(one))
+        (
+            *(
+                (_REPLACE_PERSON, describe_overlap(one), _ANY_ROWS, _PUBLIC_PEOPLE)
+                if isinstance(one.unit, Person)
+                else (_REPLACE_ONE, describe_overlap(one), _ROWS_PER_PERSON, _PUBLIC)
+            ),
+            *describe_trust(one),
+        )
         for one in (each.study for each in rounds)
     )
     return ComposedGuarantee(

@@ -53,6 +53,7 @@ from dppca.common.kernel.privacy.accounting import (
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.schema.units import LimitedRows, PrivacyUnit
 
 RANGE = 2**62  # a noised sum must stay below it; int64 holds twice that
 
@@ -73,9 +74,9 @@ class Calibration:
         Epsilon that is printed elsewhere for a width set by hand, without effect; None if there
         is none.
     sensitivity
-        Sensitivity to one replaced row.
-    max_rows_per_person
-        k, by which the sensitivity was multiplied.
+        Sensitivity to one replaced row, or to one replaced person.
+    unit
+        What of the rows belongs to one person.
     n_honest_owners
         h, the owners whose shares of the noise make this law; None if each owner adds all of it.
     """
@@ -86,13 +87,23 @@ class Calibration:
     delta: Decimal
     nominal: Decimal | None
     sensitivity: Sensitivity
-    max_rows_per_person: int
+    unit: PrivacyUnit
     n_honest_owners: int | None = None
 
     @property
     def price(self) -> Price:
         """Price of one release with this noise."""
         return Price(self.epsilon, self.delta, self.charge)
+
+    @property
+    def max_rows_per_person(self) -> int | None:
+        """Most rows of one person; None if any number is protected."""
+        return self.unit.most if isinstance(self.unit, LimitedRows) else None
+
+    @property
+    def factor(self) -> int:
+        """What the sensitivity is multiplied by: k rows of a person, or 1 for a person."""
+        return self.unit.most if isinstance(self.unit, LimitedRows) else 1
 
     @property
     def share_variance(self) -> int | None:
@@ -124,7 +135,7 @@ def calibrate_noise(
     found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
     found = found.halve_products(up=True) if halved_products else found
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)
-    return Calibration(found, charge, epsilon, claimed, None, sens, k)
+    return Calibration(found, charge, epsilon, claimed, None, sens, LimitedRows(k))
 
 
 def fixed_noise(
@@ -156,7 +167,7 @@ def fixed_noise(
     found = found.halve_products(up=False) if halved_products else found
     charge = found.cost(sens, k)
     epsilon = charge.epsilon_at(claimed)
-    return Calibration(found, charge, epsilon, claimed, nominal_epsilon, sens, k)
+    return Calibration(found, charge, epsilon, claimed, nominal_epsilon, sens, LimitedRows(k))
 
 
 def add_noise(

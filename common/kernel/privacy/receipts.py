@@ -28,10 +28,10 @@ SOFTWARE = f"dppca {version('dppca')}"
 class NoiseSection:
     """Noise of a release, its cost, and the neighbouring tables of its claim.
 
-    ``l1`` and ``l2_squared`` are for one changed row, in steps of the integers that were noised,
-    ``4**-resolution_bits`` for sums, and their squares; the law's ``parameters`` likewise.
-    ``epsilon`` and ``delta`` are the claim; ``charged_epsilon`` and ``charged_rho`` are the
-    ledger's charge.
+    ``l1`` and ``l2_squared`` are for one changed row or person, in steps of the integers that were
+    noised, ``4**-resolution_bits`` for sums, and their squares; the law's ``parameters`` likewise.
+    ``max_rows_per_person`` is None where a person may have any number of rows. ``epsilon`` and
+    ``delta`` are the claim; ``charged_epsilon`` and ``charged_rho`` are the ledger's charge.
     """
 
     mechanism: str
@@ -45,7 +45,7 @@ class NoiseSection:
     charged_epsilon: str
     charged_rho: str
     relation: str
-    max_rows_per_person: int
+    max_rows_per_person: int | None
 
     @classmethod
     def from_calibration(cls, noise: "Calibration") -> Self:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.added_rows import AddedShape, added_sensitivity
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import LAWS
@@ -35,6 +36,7 @@ from dppca.common.kernel.privacy.mechanisms import (
     fixed_noise,
 )
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.people import of_people
 from dppca.common.kernel.privacy.receipts import (
     SOFTWARE,
     Claims,
@@ -54,6 +56,7 @@ from dppca.common.kernel.privacy.sensitivity import (
 )
 from dppca.common.kernel.schema import ColumnKind, Schema
 from dppca.common.kernel.schema.document import NeighbourRelation
+from dppca.common.kernel.schema.units import Person, Unit
 from dppca.common.kernel.study import Study
 
 
@@ -198,11 +201,16 @@ def released_shape(schema: Schema) -> Shape | AddedShape:
 
 
 def schema_sensitivity(schema: Schema) -> Sensitivity:
-    """Return the sensitivity of a release of this schema to one row, by its relation."""
-    shape = released_shape(schema)
-    if isinstance(shape, AddedShape):
-        return added_sensitivity(shape, resolution_bits=schema.resolution_bits)
-    return sensitivity(shape, resolution_bits=schema.resolution_bits)
+    """Return the sensitivity of a release of this schema to one row or person, by its relation."""
+    shape, layout = released_shape(schema), schema.layout
+    row = (
+        added_sensitivity(shape, resolution_bits=schema.resolution_bits)
+        if isinstance(shape, AddedShape)
+        else sensitivity(shape, resolution_bits=schema.resolution_bits)
+    )
+    if schema.unit is Unit.ROW:
+        return row
+    return of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
 
 
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:
@@ -227,8 +235,8 @@ def calibrate(study: Study) -> Calibration:
     if not isinstance(study, Study):
         raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     schema, privacy = study.table, study.privacy
-    sens = schema_sensitivity(schema)
-    k, halved = study.max_rows_per_person, schema.layout.halved_products
+    sens, unit, halved = schema_sensitivity(schema), study.unit, schema.layout.halved_products
+    k = 1 if isinstance(unit, Person) else unit.most
     law = LAWS[privacy.mechanism]
     if privacy.scale is None:
         noise = calibrate_noise(
@@ -249,6 +257,7 @@ def calibrate(study: Study) -> Calibration:
             nominal_epsilon=privacy.nominal_epsilon,
             halved_products=halved,
         )
+    noise = replace(noise, unit=unit)
     if study.n_honest_owners is not None:
         noise = _shared(noise, study.n_honest_owners)
     check_range(
@@ -294,8 +303,16 @@ def draw(
 def noise_moments(
     study: Study, calibration: Calibration, moments: Moments, *, entropy: EntropySource
 ) -> NDArray[np.int64]:
-    """Return the packed vector with its noise, shape (D,); `SchemaMismatchError` for another D."""
+    """Return the packed vector with its noise, shape (D,).
+
+    Raise `SchemaMismatchError` for another D, or moments of rows where people are protected.
+    """
     layout = study.table.layout
+    if isinstance(moments, PeopleMoments) != isinstance(study.unit, Person):
+        raise SchemaMismatchError(
+            f"moments of {'people' if isinstance(moments, PeopleMoments) else 'rows'} for a study "
+            f"with unit: {study.table.unit}"
+        )
     if moments.packed.shape != (layout.n_entries,):
         raise SchemaMismatchError(
             f"moments of {moments.packed.shape[0]} entries for {layout.n_entries}"

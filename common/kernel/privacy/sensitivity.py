@@ -193,6 +193,8 @@ class Relation(StrEnum):
 
     REPLACE_ONE = "replace-one"
     ADD_OR_REMOVE_ONE = "add-or-remove-one"
+    REPLACE_PERSON = "replace-person"
+    ADD_OR_REMOVE_PERSON = "add-or-remove-person"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from dppca.common.kernel.schema.partitions import (
     make_partition,
 )
 from dppca.common.kernel.schema.splits import Public, code_thresholds
+from dppca.common.kernel.schema.units import Unit
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16
@@ -99,7 +100,14 @@ class Schema(BaseModel):
     max_rows_per_person
         ``k``: the most rows of one person at one owner. Every sensitivity is multiplied by it. The
         sites assert it; no software can check it. A schema without it only codes rows, so a study
-        requires it.
+        requires it, or ``unit: person``.
+    unit
+        ``row``, or ``person``: all rows of one person together weigh as one row, however many they
+        are, so that no number of rows has to be agreed on. Each owner has a column that tells
+        people apart (``key`` in its policy). The number of people is public, that of rows is not.
+    rows_counted
+        ``c``: with ``unit: person``, k rows of one person weigh as ``min(k, c)`` rows. It comes
+        from public knowledge, never from the rows. Only 1 is possible in this version.
     neighbours
         What the promise compares: tables in which rows of a person are ``replaced``, which leaves
         the number of rows public, or ``added`` or taken away, which keeps it secret: the number
@@ -143,6 +151,8 @@ class Schema(BaseModel):
 
     resolution_bits: Annotated[int, Field(ge=1, le=FINEST_BITS), WHOLE] = 10
     max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    unit: Unit = Unit.ROW
+    rows_counted: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] = 1
     neighbours: NeighbourRelation = NeighbourRelation.REPLACED
     count_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     sum_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
@@ -216,6 +226,22 @@ class Schema(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if self.unit is Unit.PERSON and self.max_rows_per_person is not None:
+            raise ValueError(
+                "unit: person protects people with any number of rows: leave max_rows_per_person "
+                "out"
+            )
+        if self.unit is Unit.ROW and "rows_counted" in self.model_fields_set:
+            raise ValueError("rows_counted is for unit: person")
+        if self.rows_counted > 1:
+            raise ValueError(
+                "rows_counted above 1 needs a noised total weight, which this version does not "
+                "release: leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _possible_tables(self) -> Self:
         if self.tables and self.row_norm is not None:
             raise ValueError("tables is for attributes with bounds or labels, not for row_norm")
@@ -248,6 +274,12 @@ class Schema(BaseModel):
         document: dict[str, Any] = written(self)
         if not any(isinstance(each, Numeric) and each.histogram for each in self.attributes):
             del document["histogram_weight"]
+        if self.unit is Unit.ROW:
+            del document["unit"]
+        else:
+            del document["max_rows_per_person"]
+        if self.rows_counted == 1:
+            del document["rows_counted"]
         if not self.targets:
             del document["targets"], document["target_weight"]
         if self.square_weight == 1:

@@ -257,7 +257,7 @@ class ComponentSVM(ProjectionMixin, Classifier):
             epsilon=noise.epsilon,
             delta=noise.delta,
             relation=sens.relation,
-            max_rows_per_person=noise.max_rows_per_person,
+            max_rows_per_person=noise.factor,
             sensitivity=noise.law.change(sens) * scale,
             sensitivity_of=f"{noise.law.norm}, one triangle of X^T X / n",
             charge=noise.charge,

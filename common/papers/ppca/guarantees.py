@@ -53,7 +53,7 @@ def corrected_guarantee(
         epsilon=noise.epsilon,
         delta=noise.delta,
         relation=sens.relation,
-        max_rows_per_person=noise.max_rows_per_person,
+        max_rows_per_person=noise.factor,
         sensitivity=noise.law.change(sens) / unit,
         sensitivity_of=f"{noise.law.norm}, {whose} packed sums",
         split=_ONCE if once else _EACH,

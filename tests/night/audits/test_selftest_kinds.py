@@ -128,10 +128,10 @@ def _zeros_stay(_: Study, noise: Vector, exact: Vector) -> Vector:
 CONTRIBUTED: dict[str, tuple[Concerns, Noiser, str]] = {
     "rows in the unit ball": (lambda s: s.table.row_norm is not None, _none, "unit ball"),
     "continued studies": (lambda s: s.continues is not None, _none, "continued"),
-    "two rows a person": (lambda s: s.max_rows_per_person == 2, _none, "two rows"),
-    "seven rows a person": (lambda s: s.max_rows_per_person == 7, _none, "more rows"),
+    "two rows a person": (lambda s: s.table.max_rows_per_person == 2, _none, "two rows"),
+    "seven rows a person": (lambda s: s.table.max_rows_per_person == 7, _none, "more rows"),
     "two rows and histograms": (
-        lambda s: s.max_rows_per_person == 2 and bool(s.table.histograms), _none, "histograms"
+        lambda s: s.table.max_rows_per_person == 2 and bool(s.table.histograms), _none, "histograms"
     ),
     "a coarse grid, half": (lambda s: s.table.resolution_bits == 4, _half, "4 bits"),
     "a scale by hand, half": (lambda s: s.privacy.scale is not None, _half, "scale"),

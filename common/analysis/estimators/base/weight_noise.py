@@ -146,7 +146,7 @@ def promise_weights(
         epsilon=reduce(add, [each.epsilon for each in (*before, noise)]),
         delta=reduce(add, [each.delta for each in (*before, noise)]),
         relation=noise.sensitivity.relation,
-        max_rows_per_person=noise.max_rows_per_person,
+        max_rows_per_person=noise.factor,
         sensitivity=plan.sensitivity,
         sensitivity_of=f"L2, weights of all machines; noise by {noise.law.norm}",
         split=", ".join(part for part in (split, split_over(plan.n_machines)) if part),

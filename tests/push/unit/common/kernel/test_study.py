@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import study_from_canonical, study_from_mapping
 from tests.golden.make_digests import FILE, STUDIES, documents
 from tests.support.studies import binary_of, numeric_of, study_document
@@ -41,6 +42,36 @@ def test_a_study_whose_number_of_rows_is_secret_is_refused() -> None:
     silent["schema"]["neighbours"] = "added"
     with pytest.raises(StudyError, match="a study has neighbours: replaced"):
         study_from_mapping(silent)
+
+
+def test_a_study_of_people_says_no_number_of_rows() -> None:
+    people = document(max_rows_per_person=None, unit="person", rows_counted=1)
+    study = study_from_mapping(people)
+    written = json.loads(study.canonical_bytes())["schema"]
+    assert (study.unit, written["unit"]) == (Person(1), "person")
+    assert not {"max_rows_per_person", "rows_counted"} & set(written)
+    assert study_from_canonical(study.canonical_bytes()) == study
+    assert study.digest != study_from_mapping(document()).digest
+    with pytest.raises(StudyError, match="study study has unit: person, and this needs unit: row"):
+        _ = study.max_rows_per_person
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"unit": "person"}, "unit: person protects people with any number of rows: leave"),
+        ({"rows_counted": 1}, "rows_counted is for unit: person"),
+        (
+            {"unit": "person", "max_rows_per_person": None, "rows_counted": 3},
+            "rows_counted above 1 needs a noised total weight",
+        ),
+    ],
+)
+def test_a_study_of_people_with_numbers_that_are_not_its_own_is_refused(
+    changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(StudyError, match=says):
+        study_from_mapping(document(**changes))
 
 
 def test_canonical_documents_and_digests_are_those_of_earlier_versions() -> None:

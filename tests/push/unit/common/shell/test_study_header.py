@@ -17,10 +17,16 @@ def test_texts_begin_with_the_operators_words_and_pages_with_the_name() -> None:
     header = StudyHeader(STUDY, StudyState.OPEN)
     assert header.lines() == STUDY.stated.lines()
     assert [name for name, _ in header.rows()] == [
-        each.name for each in FACTS if each.name != "Deadline"
+        each.name for each in FACTS if each.name not in ("Deadline", "A person's rows")
     ]
     assert dict(header.rows())["Digest"] == STUDY.digest
     assert "State" not in dict(StudyHeader(STUDY).rows())
+
+
+def test_a_study_of_people_says_so_in_every_text() -> None:
+    people = make_study("census", unit="person", max_rows_per_person=None)
+    said = "A person's rows: any number; together they weigh as one row"
+    assert StudyHeader(people).lines() == [said]
 
 
 def test_one_more_fact_is_shown_by_texts_and_pages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,16 @@ def _guarantee(overlap: Any, **changes: Any) -> tuple[Decimal, Decimal, str]:
     return Decimal(found.epsilon), Decimal(found.delta), "\n".join(found.assumptions)
 
 
+def test_people_of_any_number_of_rows_are_named_as_what_is_replaced() -> None:
+    study = make_study(unit="person", max_rows_per_person=None)
+    found = compose_guarantee(study, calibrate(study))
+    told = " ".join(found.assumptions)
+    assert (Decimal(found.epsilon), Decimal(found.delta)) == (1, 0)
+    assert "(replace-person)" in told
+    assert "The number of rows is not public" in told
+    assert not [each for each in ("max_rows_per_person", "replace-one") if each in told]
+
+
 @overlaps
 def test_a_person_at_g_owners_changes_the_sum_g_times_as_much_by_laplace_noise(
     overlap: Any, group: int

@@ -6,6 +6,7 @@ import pytest
 
 from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
 from dppca.common.kernel.moments.moments import Moments, compute_moments
+from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.labels import Label, require_released
 from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import add_noise
@@ -14,18 +15,20 @@ from dppca.common.kernel.privacy.noise.entropy import (
     OperatingSystemEntropy,
     SeededEntropy,
 )
+from dppca.common.kernel.privacy.people import of_people
 from dppca.common.kernel.privacy.release import (
     Release,
     calibrate,
     draw,
     read_moment_receipt,
     receipt_from_bytes,
+    schema_sensitivity,
     sensitivity_shape,
 )
 from dppca.common.kernel.privacy.sensitivity import real_l1, sensitivity
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
-from tests.support.studies import make_study
+from tests.support.studies import make_schema, make_study
 
 
 def _study(**changes: Any) -> Study:
@@ -42,6 +45,28 @@ def _moments(study: Study) -> Moments:
     columns = [rng.uniform(0, 2, 50), rng.integers(0, 2, 50), rng.integers(0, 3, 50)]
     rows = encode(study.table, [columns[0], *(c.astype(np.int32) for c in columns[1:])])
     return compute_moments(rows, study.table.layout)
+
+
+def test_moments_of_rows_are_no_release_of_people_and_the_other_way_round() -> None:
+    rows, people = _study(), _study(unit="person", max_rows_per_person=None)
+    moments = _moments(rows)
+    of_people = PeopleMoments(moments.n_rows, moments.packed)
+    for study, wrong in ((people, moments), (rows, of_people), (people, of_people.merge(moments))):
+        with pytest.raises(SchemaMismatchError, match=f"a study with unit: {study.table.unit}"):
+            _draw(study, wrong, SeededEntropy(1))
+    receipt = _draw(people, of_people, SeededEntropy(1)).receipt
+    assert (receipt.noise.relation, receipt.noise.max_rows_per_person) == ("replace-person", None)
+    assert receipt_from_bytes(receipt.canonical_bytes()) == receipt
+
+
+def test_products_of_half_the_variance_are_rounded_in_a_norm_that_counts_them_twice() -> None:
+    numbers = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "uvw"]
+    halved = make_schema(numbers, row_norm={"halved_products": True}, unit="person")
+    plain = make_schema(numbers, row_norm={}, unit="person")
+    row = sensitivity(sensitivity_shape(plain), resolution_bits=10)
+    twice = of_people(row, n_entries=9 + 3)
+    assert schema_sensitivity(halved).l2_squared == twice.l2_squared
+    assert schema_sensitivity(halved).l1 == schema_sensitivity(plain).l1 == row.l1 + 9
 
 
 def _draw(study: Study, moments: Moments, entropy: EntropySource) -> Release:

@@ -1,0 +1,109 @@
+"""Exact moments over people, each of whom weighs as one row whatever their number of rows.
+
+A person with k rows r_1 … r_k adds, with v(r) the packed vector of one row,
+
+    a (v(r_1) + … + v(r_k)) + (M - a k) v_0,     a = floor(M / k),  M = 720720.                 (1)
+
+M is divisible by 1 to 16 and by many other numbers. What is left of M goes to v_0, the vector of a
+public default row, in which every value is missing. The weight of v_0 is at most k/M of a person's.
+Of a person with more than M rows, v_0 alone is added.
+
+All people are added in one accumulator, whatever their k; its integers need more than 64 bits, so
+it has two words. At the end it is divided by M once, rounding down, in the units of the packed
+vector. So the result is the same for any order, batches and threads; what the division costs is in
+`dppca.common.kernel.privacy.people`.
+
+Rows are grouped by k in each batch, and each group's moments are multiplied by one a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.kernel.moments.accumulation import MomentSums
+from dppca.common.kernel.moments.encoder import Batch, count_rows, slice_rows
+from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.schema import MISSING, Column, Numeric, Schema
+
+WHOLE: Final = 720720
+"""M, the weight of a person in the accumulator."""
+_WORD: Final = 32
+_LOW: Final = (1 << _WORD) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleMoments(Moments):
+    """Exact sums over people; ``n_rows`` is the number of people, which is public.
+
+    The number of their rows is not kept. Merged with others they are `Moments`, which no release
+    of people takes: what is divided is the sum over all people of an owner.
+    """
+
+
+class PeopleSums:
+    """Sums of equation (1) over the rows added so far; for one thread at a time."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema, self._sums = schema, MomentSums(schema)
+        self._high = np.zeros(schema.layout.n_entries, np.int64)
+        self._low = np.zeros(schema.layout.n_entries, np.int64)  # within 0 to 2^32 - 1
+
+    def add(self, batch: Batch, rows_of_person: NDArray[np.int64]) -> None:
+        """Add rows; ``rows_of_person`` is k of each row's person, shape (n_rows,), at least 1."""
+        ks, starts = np.unique(rows_of_person, return_index=True)
+        if len(ks) > 1:
+            order = np.argsort(rows_of_person, kind="stable")
+            ks, starts = np.unique(rows_of_person[order], return_index=True)
+            batch = (
+                batch[order] if isinstance(batch, np.ndarray) else [each[order] for each in batch]
+            )
+        ends = [*starts[1:].tolist(), count_rows(batch)]
+        for k, start, end in zip(ks.tolist(), starts.tolist(), ends, strict=True):
+            if k <= WHOLE:
+                self._sums.add(slice_rows(batch, start, end))
+                self._add(self._sums.take().packed, WHOLE // k)
+
+    def merge(self, other: PeopleSums) -> PeopleSums:
+        """Add what another has added, and return this one."""
+        self._high += other._high
+        self._low += other._low
+        self._carry()
+        return self
+
+    def total(self, people: Mapping[int, int]) -> PeopleMoments:
+        """Return the moments, if all rows were added; ``people`` is how many have k rows, by k."""
+        left = sum(n * (WHOLE - k * (WHOLE // k)) for k, n in people.items())
+        whole, rest = divmod(left, WHOLE)
+        default = _default_row(self._schema)
+        low = self._low + (default & _LOW) * rest
+        high = self._high + (default >> _WORD) * rest + (low >> _WORD)
+        quotient, remainder = np.divmod(high, WHOLE)
+        below = ((remainder << _WORD) + (low & _LOW)) // WHOLE
+        packed = (quotient << _WORD) + below + default * whole
+        return PeopleMoments(sum(people.values()), packed)
+
+    def _add(self, packed: NDArray[np.int64], factor: int) -> None:
+        """Add a vector of up to 62 bits, times a factor of up to 20 bits."""
+        self._high += (packed >> _WORD) * factor
+        self._low += (packed & _LOW) * factor
+        self._carry()
+
+    def _carry(self) -> None:
+        self._high += self._low >> _WORD
+        self._low &= _LOW
+
+
+def _default_row(schema: Schema) -> NDArray[np.int64]:
+    """Return v_0, shape (D,): the packed vector of a row in which every value is missing."""
+    row: list[Column] = [
+        np.array([np.nan]) if isinstance(each, Numeric) else np.array([MISSING], np.int32)
+        for each in schema.attributes
+    ]
+    sums = MomentSums(schema)
+    sums.add(row)
+    return sums.total().packed

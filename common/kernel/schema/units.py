@@ -1,0 +1,44 @@
+"""Privacy unit: what of the rows belongs to one person.
+
+`LimitedRows` says that a person has at most k rows, each of weight 1. `Person` says that all rows
+of a person together weigh as one, however many there are. Code that needs a number of rows has to
+say what it does for people: a `Person` has none.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+
+class Unit(StrEnum):
+    """What a study counts."""
+
+    ROW = "row"
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedRows:
+    """A person has at most ``most`` rows; the sites assert it."""
+
+    most: Annotated[int, "k, at least 1"]
+
+    @property
+    def text(self) -> str:
+        """How many rows a person may have."""
+        return str(self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person has any number k of rows, which together weigh as ``min(k, rows_counted)``."""
+
+    rows_counted: Annotated[int, "c, at least 1"] = 1
+
+    @property
+    def text(self) -> str:
+        """How many rows a person may have."""
+        return "any number; together they weigh as one row"
+
+
+PrivacyUnit = LimitedRows | Person

@@ -1,0 +1,176 @@
+"""People with any number of rows: exact sums, and the sensitivity to one person."""
+
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dppca.common.kernel.moments.people import WHOLE, PeopleMoments, PeopleSums
+from dppca.common.kernel.privacy.release import schema_sensitivity, sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import Relation, sensitivity
+from dppca.common.kernel.schema import MISSING, Schema
+from tests.support.examples import examples
+from tests.support.missing_numbers import draw_row, draw_schema, one_row
+from tests.support.studies import binary_of, make_schema
+
+People = list[NDArray[np.float64]]
+"""Rows of each person, shape (k, n_attributes)."""
+
+
+def schema_of_people(rng: np.random.Generator, resolution_bits: int, **more: str) -> Schema:
+    """A random small schema on any grid."""
+    schema = None
+    while schema is None:
+        schema = draw_schema(rng)
+    document = schema.model_dump(mode="json")
+    document |= {"resolution_bits": resolution_bits, "unit": "person"} | more
+    document["sum_weight"] = max(1, round(2 * document["sum_weight"])) / 2
+    del document["max_rows_per_person"]
+    return Schema.from_document(document)
+
+
+def draw_person(schema: Schema, rng: np.random.Generator, most: int) -> NDArray[np.float64]:
+    k = int(rng.integers(1, most + 1))
+    if rng.random() < 0.5:  # an average of equal rows is at an end of the hull
+        return np.array([draw_row(schema, rng)] * k)
+    return np.array([draw_row(schema, rng) for _ in range(k)])
+
+
+def sums_of(schema: Schema, people: People, cuts: int = 1, seed: int = 0) -> PeopleMoments:
+    """Moments of people whose rows come in any order, in so many parts of batches."""
+    rng, rows = np.random.default_rng(seed), np.vstack(people)
+    ks = np.repeat([len(each) for each in people], [len(each) for each in people])
+    order = rng.permutation(len(rows))
+    parts = [PeopleSums(schema) for _ in range(cuts)]
+    for number, batch in enumerate(np.array_split(order, 2 * cuts)):
+        if len(batch):
+            columns = [
+                rows[batch, place]
+                if each.type == "numeric"
+                else rows[batch, place].astype(np.int32)
+                for place, each in enumerate(schema.attributes)
+            ]
+            parts[number % cuts].add(columns, ks[batch].astype(np.int64))
+    for each in parts[1:]:
+        parts[0].merge(each)
+    counts: dict[int, int] = {}
+    for person in people:
+        counts[len(person)] = counts.get(len(person), 0) + 1
+    return parts[0].total(counts)
+
+
+def undivided(schema: Schema, people: People) -> list[int]:
+    """The sum of equation (1) over all people, with Python's integers, row by row."""
+    blank = [np.nan if each.type == "numeric" else MISSING for each in schema.attributes]
+    default = [int(each) for each in one_row(schema, blank)]
+    total = [0] * len(default)
+    for person in people:
+        factor = WHOLE // len(person)
+        for row in person:
+            added = one_row(schema, list(row)).tolist()
+            total = [t + factor * a for t, a in zip(total, added, strict=True)]
+        rest = WHOLE - factor * len(person)
+        total = [t + rest * d for t, d in zip(total, default, strict=True)]
+    return total
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(seed=st.integers(0, 2**32), cuts=st.integers(1, 4), bits=st.sampled_from([1, 4, 10, 14]))
+def test_sums_are_the_obvious_ones_in_any_order_and_any_parts(
+    seed: int, cuts: int, bits: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    schema = schema_of_people(rng, bits)
+    people = [draw_person(schema, rng, 20) for _ in range(rng.integers(1, 6))]
+    found = sums_of(schema, people, cuts, seed)
+    assert found.packed.tolist() == [each // WHOLE for each in undivided(schema, people)]
+    assert found.n_rows == len(people)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seed=st.integers(0, 2**32), bits=st.sampled_from([1, 2, 10]))
+def test_no_replaced_person_moves_the_sums_more_than_the_claim(seed: int, bits: int) -> None:
+    rng = np.random.default_rng(seed)
+    schema = schema_of_people(rng, bits)
+    claim = schema_sensitivity(schema)
+    others = [draw_person(schema, rng, 8) for _ in range(rng.integers(0, 4))]
+    for _ in range(4):
+        one, other = draw_person(schema, rng, 30), draw_person(schema, rng, 30)
+        before, after = (sums_of(schema, [*others, each]) for each in (one, other))
+        change = np.abs(before.packed - after.packed).astype(object)
+        assert change.sum() <= claim.l1
+        assert (change**2).sum() <= claim.l2_squared
+        assert before.n_rows == after.n_rows
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(seed=st.integers(0, 2**32), bits=st.sampled_from([1, 2, 10]))
+def test_no_added_person_moves_the_sums_more_than_the_claim(seed: int, bits: int) -> None:
+    rng = np.random.default_rng(seed)
+    schema = schema_of_people(rng, bits, neighbours="added")
+    claim = schema_sensitivity(schema)
+    assert claim.relation is Relation.ADD_OR_REMOVE_PERSON
+    others = [draw_person(schema, rng, 8) for _ in range(rng.integers(1, 4))]
+    for _ in range(4):
+        more = sums_of(schema, [*others, draw_person(schema, rng, 30)])
+        change = np.abs(more.packed - sums_of(schema, others).packed).astype(object)
+        assert change.sum() <= claim.l1
+        assert (change**2).sum() <= claim.l2_squared
+
+
+@pytest.mark.parametrize(("k", "other"), [(1, 1), (3, 17), (32, 1)])
+def test_on_a_fine_grid_some_people_come_within_a_hundredth_of_the_claim(
+    k: int, other: int
+) -> None:
+    schema = make_schema(
+        [binary_of(f"b{i}", ["x", "y"]) for i in range(6)], resolution_bits=10, unit="person"
+    )
+    row = sensitivity(sensitivity_shape(schema), resolution_bits=10)
+    near, far = np.zeros((k, 6)), np.array([[1, 1, 1, 0, 0, 0]] * other, float)
+    options = [far, np.array([[1] * 6] * other, float)]
+    options += [np.array([[1] * n + [0] * (6 - n)] * other, float) for n in (4, 5)]
+    changes = [
+        np.abs(sums_of(schema, [near]).packed - sums_of(schema, [each]).packed) for each in options
+    ]
+    assert max(int(each.sum()) for each in changes) >= Fraction(99, 100) * row.l1
+    assert max(int((each**2).sum()) for each in changes) >= Fraction(98, 100) * row.l2_squared
+
+
+def test_the_division_may_move_every_entry_by_one_so_the_claim_has_an_addend_for_each() -> None:
+    schema = make_schema(
+        [binary_of(f"b{i}", ["x", "y"]) for i in range(16)], resolution_bits=1, unit="person"
+    )
+    same, n = np.ones((1, 16)), schema.layout.n_entries
+    other = np.vstack([np.ones((84, 16)), 1 - np.eye(16)])  # each product and sum a little lower
+    change = sums_of(schema, [same]).packed - sums_of(schema, [other]).packed
+    one, all_others = undivided(schema, [same]), undivided(schema, [other])
+    real = Fraction(sum(abs(a - b) for a, b in zip(one, all_others, strict=True)), WHOLE)
+    assert change.tolist() == [1] * n
+    assert real < 6
+    row = sensitivity(sensitivity_shape(schema), resolution_bits=1)
+    assert schema_sensitivity(schema).l1 == row.l1 + n
+
+
+def test_the_addend_of_l2_is_added_to_the_norm() -> None:
+    schema = make_schema(
+        [binary_of(f"b{i}", ["x", "y"]) for i in range(5)], resolution_bits=1, unit="person"
+    )
+    row = sensitivity(sensitivity_shape(schema), resolution_bits=1)
+    found, n = schema_sensitivity(schema), schema.layout.n_entries
+    assert found.l1 == row.l1 + n
+    exact = row.l2_squared + n + 2 * (row.l2_squared * n) ** 0.5
+    assert exact <= found.l2_squared < exact + 1 + 1e-9
+    assert isqrt(found.l2_squared) <= isqrt(row.l2_squared) + isqrt(n) + 2
+
+
+def test_a_person_of_more_rows_than_the_whole_weight_counts_as_one_that_says_nothing() -> None:
+    schema = make_schema([binary_of(n, ["x", "y"]) for n in "ab"], unit="person")
+    rows = [np.ones(WHOLE + 1, np.int32)] * 2
+    sums = PeopleSums(schema)
+    sums.add(rows, np.full(WHOLE + 1, WHOLE + 1))
+    blank = one_row(schema, [MISSING, MISSING])
+    assert sums.total({WHOLE + 1: 1}).packed.tolist() == blank.tolist()
