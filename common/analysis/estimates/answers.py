@@ -213,6 +213,10 @@ class EstimateAnswer:
         """Return the intervals, shape (k, 2); NaN where there is none.
 
         They miss the truth with probability ``alpha`` each or, with an adjustment, any of them.
+
+        >>> asked.mean("age", by="sex").conf_int(alpha=0.1).round(1)
+        array([[43.1, 45.2],
+               [44.5, 46.6]])
         """
         level = self.alpha if alpha is None else alpha
         if self.adjustment is not None:  # Holm's has no intervals of its own
@@ -221,13 +225,23 @@ class EstimateAnswer:
         return np.array(ends, dtype=np.float64).reshape(-1, 2)
 
     def adjusted(self, method: Literal["bonferroni", "holm"]) -> EstimateAnswer:
-        """Return the answer for all estimates at once: Bonferroni's intervals, either's tests."""
+        """Return the answer for all estimates at once: Bonferroni's intervals, either's tests.
+
+        >>> asked.mean("age", by="sex").adjusted("bonferroni").conf_int(alpha=0.1).round(1)
+        array([[42.9, 45.5],
+               [44.3, 46.8]])
+        """
         if method not in ("bonferroni", "holm"):
             raise SettingError(f"{method} is no adjustment; take bonferroni or holm")
         return replace(self, adjustment=method)
 
     def document(self) -> AnswerDocument:
-        """Return all values, for JSON."""
+        """Return all values, for JSON.
+
+        >>> found = asked.proportion("ill=yes").document()
+        >>> found.rows, found.owners, found.epsilon, [each.name for each in found.estimates]
+        (6000, 3, '3', ['ill=yes'])
+        """
         rows = []
         for each, *numbers in zip(self.estimates, *self._columns, strict=True):
             estimate, bse, low, high, pvalue = map(_value, numbers)
@@ -245,7 +259,17 @@ class EstimateAnswer:
         )
 
     def summary(self) -> str:
-        """Return the answer as text for people, in lines of at most 80 characters."""
+        """Return the answer as text for people, in lines of at most 80 characters.
+
+        >>> print(asked.mean("age").summary())
+        mean of age, for the population that the rows are a sample of
+        6000 rows of 3 owners, epsilon 3, delta 0.000000001, replace-one; no charge
+             estimate    bse  [0.025  0.975]  noise
+        age     44.87  0.337   44.21   45.53    35%
+        The owners' rows are a random sample; the owners are not a sample of owners.
+        age: below 0 counts as 0, above 100 as 100, a missing value as 50.
+        How many rows this concerns is not released, and not in the intervals.
+        """
         moments, adjusted = self.moments, "" if self.adjustment is None else f", {self.adjustment}"
         told = [
             f"{self.title}, {self.scope}{adjusted}",
@@ -270,7 +294,13 @@ class EstimateAnswer:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a ``pandas.DataFrame``, a row for each estimate; NaN where refused."""
+        """Return a ``pandas.DataFrame``, a row for each estimate; NaN where refused.
+
+        >>> asked.proportion("ill").to_frame().drop(columns="refused").round(3)
+                 estimate    bse    low   high  pvalue  noise
+        ill=no      0.685  0.006  0.673  0.698     NaN  0.101
+        ill=yes     0.315  0.006  0.302  0.327     NaN  0.101
+        """
         import pandas as pd
 
         names = ("estimate", "bse", "low", "high", "pvalue")

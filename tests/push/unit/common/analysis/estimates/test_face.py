@@ -1,5 +1,6 @@
-"""Estimates equal those of statsmodels and scipy where a release has no noise."""
+"""Estimates equal those of statsmodels and scipy where a release has no noise; examples run."""
 
+import doctest
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -15,13 +16,15 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from statsmodels.stats.weightstats import DescrStatsW
 
 from dppca import estimates
-from dppca.common.analysis.estimates.answers import NotEstimable
+from dppca.common.analysis.estimates import answers, face
+from dppca.common.analysis.estimates.answers import EstimateAnswer, NotEstimable
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.schema import encode
+from tests.support.asked import asked as asked_in_examples
 from tests.support.coverage import PEOPLE, Cell, Releases, coded_people, without_noise
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
@@ -286,3 +289,22 @@ def test_what_a_study_has_not_released_is_refused_by_a_sentence() -> None:
 def test_a_name_of_a_file_is_no_result() -> None:
     with pytest.raises(SettingError, match=r"give a result: dppca\.read_result\(FILE, ca="):
         estimates("components.npz")  # type: ignore[arg-type]
+
+
+METHODS = [
+    getattr(kind, name)
+    for kind in (Estimates, EstimateAnswer)
+    for name, each in vars(kind).items()
+    if not name.startswith("_") and callable(each)
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda each: each.__qualname__)
+def test_each_public_method_has_an_example(method: Any) -> None:
+    assert doctest.DocTestParser().get_examples(method.__doc__)
+
+
+@pytest.mark.parametrize("module", [face, answers], ids=lambda each: each.__name__)
+def test_the_examples_run(module: Any) -> None:
+    result = doctest.testmod(module, extraglobs={"asked": asked_in_examples()})
+    assert result.failed == 0 < result.attempted
