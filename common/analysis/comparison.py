@@ -49,11 +49,11 @@ MOST_PAIRS = 2_000
 """All pairs of up to 63 attributes; of more attributes a random sample, always the same."""
 MOST_TRIPLES = 600
 """All triples of up to 16 attributes; of more attributes a random sample, always the same."""
-WORKLOAD_TRIPLES = 64
+WORKLOAD_TRIPLES = 64  # triples of attributes at most: each costs a table
 JUDGED_ROWS = 200_000
 """Rows of each side that are judged; of more rows a random sample, always the same."""
 _MOST_CELLS = 1 << 20  # of a table that is counted as an array
-_WORST = 10
+_WORST = 10  # pairs that a report names
 
 
 def assign_cells(

@@ -39,7 +39,7 @@ from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import ComponentRule, Covariance
 
 _UNIT = float(1 << 30)  # scale of the draws: makes the error of rounding to integers negligible
-_MOST_DRAWS, _LEAST_DRAWS = 100, 3
+_MOST_DRAWS, _LEAST_DRAWS = 100, 3  # of the noise; the fewest where columns are many
 _ENTRIES = 1 << 22  # of all draws' matrices
 
 

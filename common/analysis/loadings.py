@@ -24,7 +24,7 @@ MOST_LOADINGS = 8
 """Loadings of a component in a document; the result file also has the smaller ones."""
 LARGE = 0.2
 """A loading above it, by magnitude, is large: pages show it first, and name it in a sentence."""
-_MOST_PRINTED = 10
+_MOST_PRINTED = 10  # of a component
 
 Mixtures = Sequence[tuple[int, ...]]
 """For each component the numbers, from 1, of those that it may be any mixture of; else none."""

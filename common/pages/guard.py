@@ -35,8 +35,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE, BACK = "dppca-page", "dppca-back"
 FORM_TOKEN = "form-token"  # noqa: S105 - the name of a field
 LOGIN, STATIC = "/login", "/static/"
-MOST_BYTES = 1 << 16
-_MOST_FIELDS = 20
+MOST_BYTES = 1 << 16  # of a form
+_MOST_FIELDS = 20  # of a form
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -40,7 +40,7 @@ from dppca.common.analysis.estimators.base.settings import (
 from dppca.common.analysis.estimators.base.weight_noise import split_over
 from dppca.common.kernel.errors import SettingError
 
-_TOLERANCE = 1e-3
+_TOLERANCE = 1e-3  # of libsvm: its default
 _SMALLEST_ERROR = float(
     np.finfo(np.float64).eps
 )  # an error of exactly 0 would require infinite noise

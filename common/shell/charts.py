@@ -24,15 +24,15 @@ from dppca.common.shell.outputs import FileLaw
 from dppca.common.shell.panels import Cell, Panel
 from dppca.common.shell.plotting import BLUE, DARK, GREY, INK, ORANGE, WARNING_RED, shortened
 
-_MOST_COMPONENTS = 6
-_MOST_BARS = 12
-_MOST_TICKS = 6
-_LOADINGS_PER_ROW = 3
+_MOST_COMPONENTS = 6  # beside each other
+_MOST_BARS = 12  # of an attribute; the others are one bar
+_MOST_TICKS = 6  # of an axis
+_LOADINGS_PER_ROW = 3  # panels beside each other
 _PANELS_PER_ROW = (4, 5, 3)  # the first that leaves least of the last row empty
 _LETTER = 7  # most of a letter's width
 _THIN = 6  # width of a bar
-_NAME_LENGTH = 28
-_LABEL_LENGTH = 14
+_NAME_LENGTH = 28  # characters
+_LABEL_LENGTH = 14  # characters
 _LINE = 18  # height of a line of text
 _COLOURS = {
     "paper": "#ffffff",

@@ -38,12 +38,12 @@ from dppca.common.shell.packages import hide_packages
 from dppca.common.shell.pasting import pasted, repeat_options
 from dppca.common.shell.shutdown import run_exit_hooks
 
-USAGE_EXIT_CODE = 2
-UNEXPECTED_EXIT_CODE = 70
-INTERRUPTED_EXIT_CODE = 130
+USAGE_EXIT_CODE = 2  # click's
+UNEXPECTED_EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED_EXIT_CODE = 130  # 128 + SIGINT, as shells say it
 ASK_S = 2.0
 """Longest wait for another machine's names, in seconds."""
-_PROGRESS_AFTER_S = 1.0
+_PROGRESS_AFTER_S = 1.0  # shorter work shows no bar
 _ALLOCATIONS = 100_000  # of containers, before Python looks for garbage
 _WHOLE = 1000  # characters; longer than any first sentence
 

@@ -12,7 +12,7 @@ from dppca.common.analysis.values import ValueCounts, cell_edges
 from dppca.common.kernel.schema import Cells, Numeric, Schema
 
 UNKNOWN = "(not known)"
-_MOST_LABELS = 12
+_MOST_LABELS = 12  # of an attribute on an axis
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 2000
 """Largest number of rows of each table in a biplot; more would only fill it with ink."""
-_MOST_ARROWS = 10
+_MOST_ARROWS = 10  # of a biplot; the longest
 _MOST_WRITTEN = 12  # largest number of attributes for which the heat map shows numbers
-_MOST_NAMED = 60
-_NAME_LENGTH = 28
+_MOST_NAMED = 60  # attributes of a heat map; beyond it names would overlap
+_NAME_LENGTH = 28  # characters
 
 
 def variation_figure(

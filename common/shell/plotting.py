@@ -35,7 +35,7 @@ DARK = {
 }
 """Colours of a plot where a page is dark; #fefefe and #000000 stay, for text on a filled cell."""
 _FONTS = ("Segoe UI", "Roboto", "Noto Sans", "DejaVu Sans")
-DPI = 150
+DPI = 150  # dots per inch of a PNG
 
 
 def check_plotting() -> None:

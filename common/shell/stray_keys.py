@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 AUTHORITY_KEY = "ca-key.pem"
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 16  # of a file that may be a key
 
 
 def find_authority_keys(folder: Path, ca: bytes) -> list[Path]:

@@ -26,7 +26,7 @@ from dppca.common.kernel.errors import LimitError, PeerError, UploadError
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 
-DIGEST_BYTES = 32
+DIGEST_BYTES = 32  # of SHA-256
 MOST_VALUES = 100_000
 """Most values of a list in one message: empty ones take two bytes there, and hundreds here."""
 

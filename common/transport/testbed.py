@@ -39,10 +39,10 @@ SERVE = ("-P", "-m", CURATOR, "serve")
 HOSTS = ("127.0.0.1", "localhost")
 # Limits against hangs only: machines may be slow or busy.
 COMMAND_TIMEOUT_S = 3600.0
-START_TIMEOUT_S = 300.0
-STOP_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 300.0  # for a process to be ready on the slowest machine: for hangs alone
+STOP_TIMEOUT_S = 10.0  # after SIGTERM, before SIGKILL
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))
-_LAST_LINES = 15
+_LAST_LINES = 15  # of a log in a message
 
 Running = subprocess.Popen[bytes] | ForkedCommand
 Item = TypeVar("Item")

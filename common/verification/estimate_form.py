@@ -15,7 +15,7 @@ from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import DppcaError, SettingError
 from dppca.common.kernel.schema import ColumnKind
 
-_MOST_LABELS = 60
+_MOST_LABELS = 60  # in a list to choose from
 QUESTIONS = {
     "mean": "mean or shares, for each label of what is ticked",
     "table": "table with what is ticked, and whether they are independent",

@@ -24,9 +24,9 @@ from dppca.common.kernel.schema import Binary, Categorical, Schema
 from dppca.common.kernel.study import Study
 
 METHOD = "dp-svm"
-INTERCEPT_SCALING = 1.0
-SOLVER_TOLERANCE = 0.01
-_CONTAINER_BYTES = 1 << 22
+INTERCEPT_SCALING = 1.0  # the constant column
+SOLVER_TOLERANCE = 0.01  # tau, the certified gap, as a share of the sensitivity
+_CONTAINER_BYTES = 1 << 22  # of an archive besides its arrays
 
 
 @dataclass(frozen=True, slots=True)

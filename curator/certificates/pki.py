@@ -57,7 +57,7 @@ _CLOCK_SKEW = timedelta(minutes=5)
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*\.?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")  # a name that ends so is an address to resolvers
-_LONGEST_NAME = 253
+_LONGEST_NAME = 253  # of a host in DNS
 
 
 @dataclass(frozen=True, slots=True)

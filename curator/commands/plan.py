@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from dppca.curator.planning.assumptions import Assumption
     from dppca.curator.planning.plan import PlanSeconds, StudyPlan
 
-_TIMED_ENTRIES = 1 << 18
+_TIMED_ENTRIES = 1 << 18  # of noise that are drawn to tell the time of all
 _DEFAULT_SPECTRUM = "power:1"
-_COLUMNS = 80
+_COLUMNS = 80  # of a page of text where the terminal tells no width
 
 
 @click.command()

@@ -27,8 +27,8 @@ from prometheus_client.exposition import choose_encoder
 from dppca.common.kernel.errors import SettingError
 from dppca.curator.observability.log import log_event
 
-MAX_CONNECTIONS = 16
-_TIMEOUT_S = 10.0
+MAX_CONNECTIONS = 16  # of watchers
+_TIMEOUT_S = 10.0  # for a request to come and its answer to go
 
 
 class MetricsServer:

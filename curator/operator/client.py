@@ -32,7 +32,7 @@ from dppca.curator.operator.responses import (
     StudyDetails,
 )
 
-DOWNLOAD_TIMEOUT_S = 600.0
+DOWNLOAD_TIMEOUT_S = 600.0  # of a result, or of a table of synthetic rows
 
 
 class OperatorClient(CuratorConnection):

@@ -40,9 +40,9 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import ComponentRule, Study, make_privacy
 from dppca.curator.planning.assumptions import Assumption
 
-GOOD, POOR = 0.9, 0.5
-_PRECISION = 1.02
-_FACTORS = (1e-6, 1e6)
+GOOD, POOR = 0.9, 0.5  # share of the variance from which a study works, and below which it cannot
+_PRECISION = 1.02  # ratio of the two ends at which the search stops
+_FACTORS = (1e-6, 1e6)  # of the noise's scale, between which it is sought
 
 
 class Feasibility(StrEnum):

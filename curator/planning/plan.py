@@ -43,7 +43,7 @@ from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
 _LEAST_GAIN = 0.01  # captured variance that justifies a delta
 _RESOLUTIONS = range(6, 15)
-_ROUNDING_SHARE = 0.01
+_ROUNDING_SHARE = 0.01  # of an assumed eigenvalue, that rounding to a grid may add
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ _BLANKS: Mapping[str, Mapping[str, Any]] = {
     "categorical": {"categories": ["a", "b", "c"]},
 }
 """What stands for blank places of a draft."""
-_LEAVES = 128
+_LEAVES = 128  # of a random tree that is proposed
 
 
 class Course(StrEnum):

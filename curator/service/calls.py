@@ -70,8 +70,8 @@ LARGE_BYTES: Mapping[str, int] = {
 READS = 32
 READS_OF_OTHERS = 8
 """Concurrent reads of messages: of all owners, and of operators."""
-READS_PER_PARTY = 4
-FIRST_MESSAGE_S = 120.0
+READS_PER_PARTY = 4  # concurrent, so that one party leaves places for others
+FIRST_MESSAGE_S = 120.0  # for a call to say anything: it holds a place
 _PAUSES = 2
 """Longest pause of a stream, as a multiple of an upload's: handlers have their own limits."""
 

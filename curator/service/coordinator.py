@@ -76,9 +76,9 @@ from dppca.curator.study.study_record import (
     StudyRecord,
 )
 
-RETRY_AFTER_S = 30.0
-CHECK_S = 2.0
-STALL_S = 30.0
+RETRY_AFTER_S = 30.0  # after a decomposition failed
+CHECK_S = 2.0  # between two tests of the store
+STALL_S = 30.0  # that a step may wait for the disk before the store is not writable
 
 _DEFECT = "report this defect; restart the daemon to try again, or abort the study"
 _WAITING = (StudyState.OPEN, StudyState.SEALED)

@@ -19,8 +19,8 @@ from datetime import datetime
 
 from dppca.common.kernel.errors import DppcaError
 
-MOST_PER_PARTY = 20
-MOST = 400
+MOST_PER_PARTY = 20  # entries that are kept
+MOST = 400  # entries of all parties
 
 _Key = tuple[str, str, str, str]
 

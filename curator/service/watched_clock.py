@@ -28,9 +28,9 @@ from datetime import UTC, datetime, timedelta
 from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.curator.observability.log import log_event
 
-JUMP_S = 60.0
-LASTS_S = 900.0
-FOLLOWED = 10.0
+JUMP_S = 60.0  # from which a difference is no correction
+LASTS_S = 900.0  # after which a new offset is believed
+FOLLOWED = 10.0  # seconds for each second of a slow correction
 
 
 def count_seconds() -> float:

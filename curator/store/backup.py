@@ -37,7 +37,7 @@ from dppca.curator.store.tables import STORE_VERSION, require_tables
 
 MANIFEST = "backup.json"
 _BLOBS = "blobs"
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 20  # that are copied and digested at once
 _REFERRED = (
     "SELECT sha256 FROM contributions UNION SELECT sha256 FROM publications "
     "UNION SELECT sha256 FROM openings "

@@ -24,9 +24,9 @@ from pathlib import Path
 from dppca.common.kernel.durable.files import shut, sync
 from dppca.common.kernel.errors import StoreError
 
-WARM_BYTES = 128 << 20
-_PROBE_BYTES = 64 << 10
-_MODE = 0o600
+WARM_BYTES = 128 << 20  # of uploads that stay in memory for the next reader
+_PROBE_BYTES = 64 << 10  # written to learn whether the disk takes anything
+_MODE = 0o600  # for the daemon's user alone
 _numbers = itertools.count()
 
 

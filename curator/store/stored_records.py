@@ -27,7 +27,7 @@ from dppca.curator.study.study_record import (
     by_streams,
 )
 
-_BUSY_TIMEOUT_S = 5.0
+_BUSY_TIMEOUT_S = 5.0  # for another process that holds the database's lock
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -44,7 +44,7 @@ from dppca.curator.study.study_record import Contribution, Sealing, StoredResult
 QUORUM_REASON = "The deadline passed, by the curator's clock, before enough owners had contributed."
 OPENERS_REASON = "The time to open passed, by the curator's clock, before enough openers had come."
 GARBLED_REASON = "The openings do not fit the contributions: the sum says nothing."
-MAX_REASON_LENGTH = 200
+MAX_REASON_LENGTH = 200  # characters of the operator's reason, which owners are shown
 
 
 class Transition(StrEnum):

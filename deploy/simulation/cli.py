@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dppca.owner.records.text_format import TextFormat
 
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
-_MOST_GROUPS = 50
+_MOST_GROUPS = 50  # owners that a column of groups may make
 _COUNT = Whole(min=0)
 _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _DRAWS = 4  # further draws of the demo's noise: half a second each

@@ -43,7 +43,7 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode
 
-_BATCH_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 16  # that are coded at once
 
 
 @dataclass(frozen=True, slots=True)

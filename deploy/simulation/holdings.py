@@ -37,8 +37,8 @@ from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import TEXT_SUFFIXES, USUAL, TextFormat
 from dppca.owner.render.faults import alarm_lines, malformed_lines
 
-HELD_OUT_SHARE = 0.2
-_BATCH_ROWS = 1 << 16
+HELD_OUT_SHARE = 0.2  # of the rows, on which classifiers are judged
+_BATCH_ROWS = 1 << 16  # that are coded at once
 
 
 @dataclass(frozen=True, slots=True)

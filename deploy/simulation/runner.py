@@ -55,7 +55,7 @@ from dppca.deploy.simulation.synthesis import (
 )
 
 DATA_SET = "rows"
-WAIT_S = 300
+WAIT_S = 300  # for a result, before a simulation fails: for hangs alone
 PRELOADED = (
     "dppca.deploy.simulation.forked",
     *("dppca.owner.cli", "dppca.owner.client.calls", "dppca.owner.site.enrolment"),

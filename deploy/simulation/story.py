@@ -14,7 +14,7 @@ from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import SimulatedPrivacy, SimulationReport
 from dppca.deploy.simulation.runner import SimulatedOwner
 
-_WIDTH = 88
+_WIDTH = 88  # characters of a line
 VISITS, DEDUCTIBLE = "mdvis", "idp"
 
 

@@ -19,8 +19,8 @@ from dppca.common.kernel.errors import SettingError
 if TYPE_CHECKING:
     import pandas as pd
 
-_WIDTH = 80
-_ROUNDING = 1e-9
+_WIDTH = 80  # characters of a line
+_ROUNDING = 1e-9  # of floats, beyond which an estimate is called impossible
 LEAST = 4.0
 """Least strength of a denominator, of a coefficient, of a correlation's variances."""
 

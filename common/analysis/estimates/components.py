@@ -34,8 +34,8 @@ from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.study import Covariance
 
-LEAST_SEPARATION = 6.0
-_DRAWS = 200
+LEAST_SEPARATION = 6.0  # deviations of the noise, for a direction of its own
+_DRAWS = 200  # normal draws of an angle
 
 
 class Gaps:

@@ -22,8 +22,8 @@ from dppca.common.analysis.estimates.variables import Names
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.attributes import Numeric, Score
 
-ALPHA = 0.05
-_REGRESSORS = 3
+ALPHA = 0.05  # of the intervals whose width is told
+_REGRESSORS = 3  # in the forecast of a regression: a usual number
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ import numpy as np
 
 from dppca.common.analysis.estimates.noise import Array
 
-_EDGE = 1e-12
+_EDGE = 1e-12  # of correlations: at 1 Fisher's z is infinite
 _MANY = 1000
 """Degrees of freedom from which on the expansion of t's quantile is exact to 1e-9."""
 

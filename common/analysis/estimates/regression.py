@@ -29,8 +29,8 @@ from dppca.common.kernel.errors import SettingError
 
 LEAST_FIT = 2.0
 """Strength below which a regressor takes the whole fit with it."""
-_FIELD_ROWS = 60_000
-_ROUNDING = 1e-10
+_FIELD_ROWS = 60_000  # of the fitted field, from which a sandwich is computed
+_ROUNDING = 1e-10  # below it an eigenvalue of a correlation matrix counts as 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ Event = Mapping[int, Codes]
 """Rows whose attributes have one of some labels, or cells: codes by the attribute's index."""
 _EXACT_BELOW = 10.0
 """Width, in steps, below which the variance of the discrete law is added up."""
-_REACH = 500
-_ABSENT = 0.1
+_REACH = 500  # steps, beyond which a law so narrow has nothing
+_ABSENT = 0.1  # share of values that a forecast takes as missing
 
 
 @dataclass(frozen=True)

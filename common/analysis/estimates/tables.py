@@ -30,11 +30,11 @@ from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.kernel.errors import SettingError
 
-DRAWS = 999
+DRAWS = 999  # simulated tables, so that a p-value has three digits
 MOST_NOISE = 0.1
 """Standard deviation of Cramer's V from which on it is not given."""
-_AT_ONCE = 64
-_NEGLIGIBLE = 1e-18
+_AT_ONCE = 64  # cells, for memory
+_NEGLIGIBLE = 1e-18  # variance: keeps a division where there is no noise
 
 
 def shares_of_cells(moments: ReconciledMoments, row: int, column: int) -> Iterator[Linear]:

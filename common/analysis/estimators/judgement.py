@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-CHANCE = 0.5
+CHANCE = 0.5  # area under the curve of a guess
 _LITTLE = 0.55
 """An AUC up to it is hardly more than chance."""
 

@@ -44,17 +44,17 @@ from dppca.common.kernel.moments.threads import one_blas_thread
 
 MOST_BINARIES = 63
 """Largest number: its 1953 pairs' Fisher matrix and the features of 4,096 chains fit in 100 MB."""
-_LEAST_CHAINS = 4096
-_MOST_CHAINS = 32_768
-_COARSE = 30
-_SWEEPS = 5
-_MEASURED = 3
-_KEPT = 8
-_FINE = 400
-_SINGLES = 60
-_SINGLE_PRECISION = 3.0**-2
-_FIRST_WIDTH = 0.3
-_LONGEST = 0.15
+_LEAST_CHAINS = 4096  # chains, whose Fisher matrix is measured
+_MOST_CHAINS = 32_768  # a mean is off by 0.006 then
+_COARSE = 30  # Gauss-Newton steps of the beginning
+_SWEEPS = 5  # of Gibbs sampling in each of them
+_MEASURED = 3  # last sweeps of these: the first still follow the step before
+_KEPT = 8  # last steps, whose mean F stays
+_FINE = 400  # small steps, a sweep each; the last half is averaged
+_SINGLES = 60  # sweeps in which singles alone are fitted; the last half is averaged
+_SINGLE_PRECISION = 3.0**-2  # deviation 3: one deviation is a share of 99.8 %
+_FIRST_WIDTH = 0.3  # of the pairs' prior, in theta, before its first fixed point
+_LONGEST = 0.15  # step of an entry of theta: beyond it, F is another one
 
 Vector = NDArray[np.float64]
 

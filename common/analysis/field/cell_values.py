@@ -35,9 +35,9 @@ from dppca.common.kernel.schema.attributes import find_neighbour, list_labels
 from dppca.common.kernel.schema.cells import Cells
 from dppca.common.kernel.schema.missing_codes import number_codes
 
-_PARTS = 32
-_MOST_NUMBERS = 256
-_LEAST_SHARE = 1e-9
+_PARTS = 32  # in which the curve inside a cell is tabulated
+_MOST_NUMBERS = 256  # of a cell that are listed; of more, so many evenly spread ones
+_LEAST_SHARE = 1e-9  # keeps a division by a share that the noise took to 0
 _EXACT = 1 << 53  # from here on, a whole number in float64 need not have a next one
 
 Vector = NDArray[np.float64]

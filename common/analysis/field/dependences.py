@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
-_MARGIN = 1.4
+_MARGIN = 1.4  # times the noise's edge; why 1.4, stands in the head
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from dppca.common.analysis.field.marginals import (
 from dppca.common.analysis.field.markov_field import redraw
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
-MOST_COLUMNS = 2048
-_HALVINGS = 80
+MOST_COLUMNS = 2048  # p by p matrices of more take too much time and memory
+_HALVINGS = 80  # of the interval in which the shift is sought
 _LEAST_VARIANCE = _LEAST_SHARE = 1e-9
 
 DecodedColumn = NDArray[np.float64] | NDArray[np.int32]

@@ -47,14 +47,14 @@ from dppca.common.analysis.field.marginals import apportion, balance
 from dppca.common.analysis.field.targets import FieldTargets
 from dppca.common.kernel.moments.threads import one_blas_thread
 
-_CHAINS = 2048
-_SWEEPS = 120
-_TURNS = 5
+_CHAINS = 2048  # of Gibbs sampling: a mean over them is off by 0.02
+_SWEEPS = 120  # of a turn; the last half is averaged
+_TURNS = 5  # at most; most fits need one
 _MOST_MISFIT = 1.0  # as far off as chance alone
 _MOST_MARGINAL_MISFIT = 0.05  # corrected by the quotas of the last sweep
-_SETTLED = 0.02
-_SETTLED_PAIR = 1.5
-_RATE = 0.3
+_SETTLED = 0.02  # total variation, the chance of a mean over the chains
+_SETTLED_PAIR = 1.5  # deviations: a pair above it has something left that chance does not explain
+_RATE = 0.3  # share of Newton's step that a sweep takes at first
 _LEAST_PACE = 2e-4  # of the order of one chain's share of a product
 _LEAST_SHARE = 0.5 / _CHAINS
 _NOBODY = 0.1 / _CHAINS
@@ -63,10 +63,10 @@ _LEAST_EIGENVALUE = 0.05  # of a correlation matrix; smaller ones make the inver
 _NORMAL_REACH = 4.0  # standard deviations
 _LIKELY = 3.0  # standard deviations of the prior
 _RARE = 0.02  # of a column's variance, near which the normal law is a poor guide
-_DRAWING_SWEEPS = 6
-_BLOCK_ROWS = 4096
-_APART = 16
-_TINY = np.float32(1e-30)
+_DRAWING_SWEEPS = 6  # from copied chains to rows of their own
+_BLOCK_ROWS = 4096  # swept together, so that memory does not grow with the rows
+_APART = 16  # numbers: rows a power of two apart share a few places of the cache
+_TINY = np.float32(1e-30)  # a waiting time may be 0, which has no logarithm
 
 Codes = NDArray[np.int32]
 Rows = NDArray[np.float32]

@@ -18,8 +18,8 @@ Reference: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-44
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDTHS = (0.3, 1.0, 2.0, 4.0)
-_STEPS = 60
+_WIDTHS = (0.3, 1.0, 2.0, 4.0)  # t of the prior, from even shares to a few labels
+_STEPS = 60  # of the damped Gauss-Newton method, at most
 
 Vector = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ Reference: G. Peyré, M. Cuturi, Computational optimal transport, 2019, sections
 import numpy as np
 from numpy.typing import NDArray
 
-_PRICED_ROWS = 4096
-_TEMPERATURES = (0.5, 0.2, 0.1, 0.05, 0.02)
-_STEPS = 12
+_PRICED_ROWS = 4096  # of which prices are computed; `balance` puts the rest right
+_TEMPERATURES = (0.5, 0.2, 0.1, 0.05, 0.02)  # in units of the spread: each starts the next
+_STEPS = 12  # at each temperature
 
 
 def binary_share(mean: float) -> float:

@@ -34,14 +34,14 @@ from numpy.typing import NDArray
 from dppca.common.analysis.field.marginals import apportion, assign, split_by_score
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
-_RATE = 0.3
-_DAMPING = 0.02
-_FITTING_SWEEPS = 50
-_DRAWING_SWEEPS = 15
+_RATE = 0.3  # share of Newton's step that a sweep takes
+_DAMPING = 0.02  # variance added to a column's, so that rare labels do not leap
+_FITTING_SWEEPS = 50  # in which the couplings move
+_DRAWING_SWEEPS = 15  # of the rows that the fit did not use
 _FITTED_PRODUCTS = 1 << 28  # products of columns: limits the work of a sweep
-_FEWEST_FITTED_ROWS = 2048
-_MOST_FITTED_ROWS = 1 << 14
-_TINY = np.float32(1e-30)
+_FEWEST_FITTED_ROWS = 2048  # of the rows, where columns are many
+_MOST_FITTED_ROWS = 1 << 14  # of the rows, where columns are few
+_TINY = np.float32(1e-30)  # a waiting time may be 0, which has no logarithm
 
 Rows = NDArray[np.float32]
 

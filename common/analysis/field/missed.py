@@ -19,8 +19,8 @@ from dppca.common.analysis.field.tilt import Counted
 from dppca.common.kernel.schema import Partition, Schema
 from dppca.common.kernel.schema.partitions import TableCells
 
-_BY_CHANCE = 0.01
-_NAMED = 5
+_BY_CHANCE = 0.01  # probability that anything is named though nothing was missed
+_NAMED = 5  # relations in a text; the others are counted
 
 Vector = NDArray[np.float64]
 Tail = Callable[[Vector], Vector]

@@ -31,12 +31,12 @@ from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, f
 from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, choose_rows, fit_tilt
 from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, encode, row_codes
 
-_POOL_ROWS = 24 * 4096
-_POOL_VALUES = 1 << 22
-_LEAST_POOL = 8192
-_POOL_PER_ROW = 2.5
-_BLOCK_ROWS = 4096
-_SAMPLE_ROWS = 4096
+_POOL_ROWS = 24 * 4096  # at most, in whole blocks
+_POOL_VALUES = 1 << 22  # values of the pool, for its memory
+_LEAST_POOL = 8192  # rows of a pool for wide schemas
+_POOL_PER_ROW = 2.5  # rows of the pool for each one chosen: else the same come again and again
+_BLOCK_ROWS = 4096  # under one quota
+_SAMPLE_ROWS = 4096  # of which tables are counted to see what the field misses
 
 
 @dataclass(frozen=True, slots=True)

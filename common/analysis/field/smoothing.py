@@ -26,12 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_RANGE = 40.0
-_BENDS = (0.03, 0.1, 0.3, 1.0)
-_ROUGH = ((0.1, 1.0), (0.3, 2.0))
-_RISE = 20.0
-_SPIKE_PRECISION = 2.0**-2
-_STEPS = 60
+_RANGE = 40.0  # distance between the bounds: the unit is a fortieth of it
+_BENDS = (0.03, 0.1, 0.3, 1.0)  # t of the priors, from smooth to jumping laws
+_ROUGH = ((0.1, 1.0), (0.3, 2.0))  # t and u of the priors for heaped values
+_RISE = 20.0  # deviation of a rise over distance 1: a loose bound
+_SPIKE_PRECISION = 2.0**-2  # of a spike's logarithm: give or take two
+_STEPS = 60  # of the damped Gauss-Newton method, at most
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

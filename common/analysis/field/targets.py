@@ -49,11 +49,11 @@ from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import ColumnKind, Layout, Partition, Schema
 
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
-_LEAST_SHARE = 1e-6
-_LEAST_BINARY_SHARE = 1e-4
-_LEAST_VARIANCE = 1e-6
-_QUANTILES = 1024
-_NEARLY = 0.98
+_LEAST_SHARE = 1e-6  # of a label: none is impossible because of noise
+_LEAST_BINARY_SHARE = 1e-4  # of a binary's rarer label: its logit stays below 9.3
+_LEAST_VARIANCE = 1e-6  # of a column, so that divisions have a result
+_QUANTILES = 1024  # by which bounds of covariances are computed
+_NEARLY = 0.98  # of Hoeffding's bounds, which no finite coupling reaches
 
 Vector = NDArray[np.float64]
 

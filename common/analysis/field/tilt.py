@@ -32,12 +32,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDTHS = np.geomspace(0.01, 3.0, 25)
-_MARGINAL_WIDTH = 3.0
+_WIDTHS = np.geomspace(0.01, 3.0, 25)  # t_k that are tried
+_MARGINAL_WIDTH = 3.0  # t_k of single attributes
 _MARGINAL_NOISE = 1e-3
 """Deviation within which single attributes are met: quotas of the rows correct the rest."""
-_LEAST_DEVIATION = 1e-9
-_STEPS = 120
+_LEAST_DEVIATION = 1e-9  # of a number's values, for one that is the same everywhere
+_STEPS = 120  # of the solver at most
 
 Vector = NDArray[np.float64]
 Codes = NDArray[np.int32]

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from dppca.common.analysis.growing_trees import GrowingNode, list_splits
 from dppca.common.kernel.schema import Column, Numeric, Schema, row_codes
 
-_ATTRIBUTES = 0.6
-_PER_SPLIT = 0.5
-_MOST_ROWS = 40_000
+_ATTRIBUTES = 0.6  # share of the attributes that a tree may ask, so that trees differ
+_PER_SPLIT = 0.5  # share of these that one split may ask
+_MOST_ROWS = 40_000  # of the published rows that a tree is grown on
 _LEAST_ROWS = 100
 """In each branch of a split."""
 

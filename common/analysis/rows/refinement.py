@@ -42,7 +42,7 @@ ROWS = 60_000
 """Synthetic rows that trees are grown on."""
 SIZES = ((5, 32), (10, 64), (20, 128), (40, 256))
 """Numbers of trees and of leaves, ascending."""
-ROWS_PER_NOISE = 5
+ROWS_PER_NOISE = 5  # deviations of a count's noise, so that a leaf stands out of it
 
 
 @dataclass(frozen=True, slots=True)

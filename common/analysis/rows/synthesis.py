@@ -53,7 +53,7 @@ from dppca.common.kernel.study import Study
 
 MAX_VALUES = 1 << 28
 """Limit of coded values that are brought to valid values at once, 2 GiB."""
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 4096  # rows drawn at once, so that memory does not grow with their number
 
 
 class DecodingMethod(StrEnum):

@@ -34,10 +34,10 @@ from dppca.common.kernel.study import Covariance
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-QUANTILE = 0.95
-_MAX_WORK = 400_000_000
-_FEW_DRAWS = 100
-_MIN_DRAWS = 8
+QUANTILE = 0.95  # noise alone lies above the edge in one study of twenty
+_MAX_WORK = 400_000_000  # multiplications of all draws together
+_FEW_DRAWS = 100  # below it a normal law's quantile stands in for an observed one
+_MIN_DRAWS = 8  # though they take longer
 _TOLERANCE = 1e-2  # of the vector; the eigenvalue's error is 0.0015 (measured, p = 300 to 1000)
 _LANCZOS_FROM = 200  # columns from which Lanczos iteration is the faster method (measured)
 

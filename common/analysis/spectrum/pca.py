@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.study import ComponentRule
 
-_ROWS_AT_ONCE = 64
+_ROWS_AT_ONCE = 64  # of a p by p matrix, so that no second one is made
 _ROUNDING = 1e-9
 """Relative tolerance: entries or sums closer than this are equal up to rounding."""
 

@@ -36,17 +36,17 @@ from dppca.common.kernel.schema import ColumnKind, Schema, find_cells
 
 # Rows counted at a time: many, since each call has a fixed cost, but few enough for the cache.
 _COUNTED_ROWS = 1 << 15
-_COUNTED_VALUES = 1 << 18
+_COUNTED_VALUES = 1 << 18  # numerics of such a block
 
 # Nanoseconds per row, measured on one core (decision 96). Only their ratio matters, and
 # only for speed.
 _DENSE_PER_PRODUCT_NS = 0.0087
-_DENSE_PER_COLUMN_NS = 2.5
-_COUNT_PER_PAIR_NS = 2.2
-_COUNT_PER_GROUP_NS = 1.5
-_COUNT_PER_GROUP_AND_NUMBER_NS = 0.45
-_COUNT_PER_ATTRIBUTE_NS = 0.4
-_COUNT_PER_NUMBER_NS = 4.0
+_DENSE_PER_COLUMN_NS = 2.5  # coding of a column of the block
+_COUNT_PER_PAIR_NS = 2.2  # entry of a histogram of two groups
+_COUNT_PER_GROUP_NS = 1.5  # a group's own key
+_COUNT_PER_GROUP_AND_NUMBER_NS = 0.45  # sum of a numeric by a group's key
+_COUNT_PER_ATTRIBUTE_NS = 0.4  # its part of a group's key
+_COUNT_PER_NUMBER_NS = 4.0  # coding of a numeric
 
 
 class ProductMethod(StrEnum):

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_GROUP_CELLS = (512, 256, 128)
-_CACHED_CELLS = 1 << 19
+_GROUP_CELLS = (512, 256, 128)  # of a group at most: the first whose histograms fit the cache
+_CACHED_CELLS = 1 << 19  # of all histograms together
 _SINGLE = 1 << 24  # below it single precision has every whole number
 
 

@@ -37,9 +37,9 @@ _SINGLE = float(1 << 24)
 _DOUBLE = 1 << 53  # below it double precision has every whole number
 _LEAST_ROWS = 64  # fewer rows are slower in float32 than more rows in float64
 _LEAST_VALUES = 1 << 13  # fewer values, too, because of each call's fixed time
-_FEW_COLUMNS = 64
+_FEW_COLUMNS = 64  # up to which blocks of 4,096 rows fit the cache
 _STACKED_COLUMNS = range(2, 33)
-_STACKED_ROWS = 512
+_STACKED_ROWS = 512  # of one product in a stack
 _STACKED_VALUES = 1 << 18  # fewer calls mean fewer waits of one thread for another
 
 

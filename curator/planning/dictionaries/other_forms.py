@@ -47,7 +47,7 @@ _SPSS = re.compile(
     r"DATASET [A-Z]+|FILE HANDLE)[ /=]+[\w'\"]",
     re.IGNORECASE,
 )
-_HEAD = 1 << 12
+_HEAD = 1 << 12  # bytes by which a form is recognised
 
 
 def other_form(key: str) -> str:

@@ -35,7 +35,7 @@ from dppca.common.analysis.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import SettingError
 
 Gamma = float | str
-_MAX_ITERATIONS = 10_000
+_MAX_ITERATIONS = 10_000  # of liblinear: ten times its default
 
 
 class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

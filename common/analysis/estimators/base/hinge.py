@@ -56,8 +56,8 @@ from scipy import linalg
 from dppca.common.kernel.errors import SettingError
 
 _PATIENCE = 10  # steps without progress, after which float64 cannot certify a smaller gap
-_TO_THE_BOUNDARY = 0.99
-_START = 1.0
+_TO_THE_BOUNDARY = 0.99  # share of the way, so that the next point stays inside
+_START = 1.0  # slack of the first multipliers
 _BLOCK_ROWS = 64  # of w(a): smaller blocks lose less precision and take longer
 
 

@@ -36,8 +36,8 @@ from dppca.common.analysis.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 
-NORM_TOLERANCE = 1e-9
-_NAMED_COLUMNS = 5
+NORM_TOLERANCE = 1e-9  # relative: rounding may take a row of norm R beyond R
+_NAMED_COLUMNS = 5  # in a message
 
 
 def check_rows(
