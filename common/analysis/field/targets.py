@@ -49,6 +49,7 @@ from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import ColumnKind, Layout, Partition, Schema
 
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
+_LEAST_CORRELATION, _LEAST_PRODUCT = 1e-3, 5e-5  # the same, of columns that vary little
 _LEAST_SHARE = 1e-6  # of a label: none is impossible because of noise
 _LEAST_BINARY_SHARE = 1e-4  # of a binary's rarer label: its logit stays below 9.3
 _LEAST_VARIANCE = 1e-6  # of a column, so that divisions have a result
@@ -211,10 +212,11 @@ def field_targets(
     between = np.not_equal.outer(attribute, attribute) & np.outer(occupied, occupied)
     real = np.concatenate(means)
     crossed = np.outer(real**2, variance_of_mean)
-    noise_variance = entry_variance + crossed + crossed.T
-    products = _without_means(layout, (second - np.outer(real, real)) * between)
     # The fit's noise is never below its own error; what is released is known better.
     shrunk = (entry_noise / noise) ** 2
+    noise_variance = entry_variance + crossed + crossed.T
+    noise_variance = _with_own_error(shrunk * noise_variance, variance, reach)
+    products = _without_means(layout, (second - np.outer(real, real)) * between)
     is_number = np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds])
     released, released_variance = _released(
         layout, pooled, second, shrunk * entry_variance, shrunk * variance_of_mean, is_number
@@ -242,6 +244,20 @@ def field_targets(
         released_variance=released_variance,
         guesses=tuple(guesses),
     )
+
+
+def _with_own_error(known: Vector, variance: Vector, reach: Vector) -> Vector:
+    """Return the noise's variance of each product, never below that of the fit, shape (p, p).
+
+    The fit's error is small for columns that vary little, such as a rare label or a number in a
+    small part of its bounds: there the release may know more than a fixed error would leave.
+    """
+    least = np.maximum(
+        _LEAST_CORRELATION * np.sqrt(np.outer(variance, variance)),
+        _LEAST_PRODUCT * np.outer(reach, reach),
+    )
+    noise: Vector = np.maximum(known, np.minimum(least, _LEAST_NOISE) ** 2)
+    return noise
 
 
 def _numeric_marginal(

@@ -142,3 +142,17 @@ def test_pairs_with_numerics_do_not_widen_the_prior_of_pairs_without() -> None:
     found = coupling_scales(replace(targets, products=tied), schema.layout.groups)
     assert (found[0, 1:4] > 2 * alone[0, 1:4]).all()
     np.testing.assert_array_equal(found[1:, 1:], alone[1:, 1:])
+
+
+def test_the_fits_own_error_hides_no_relation_of_a_rare_label_or_a_narrow_number() -> None:
+    rng = np.random.default_rng(3)
+    rare = rng.random(20_000) < 0.004
+    x = 50 + rng.normal(size=20_000) + 2 * rare
+    plan = np.where(rng.random(20_000) < 0.5, rng.integers(1, 3, 20_000), 0).astype(np.int32)
+    targets = _targets(_schema(), [x, plan, rare.astype(np.int32)], 1e-7)
+    known = np.abs(targets.products) / np.sqrt(targets.noise_variance)
+    assert known[0, 4] > 1, "the number and the rare label"
+    assert targets.noise_variance[1, 4] < 2.5e-4**2 / 4
+    assert targets.noise_variance[1, 0] < 2.5e-4**2
+    noisy = _targets(_schema(), [x, plan, rare.astype(np.int32)], 1e-2)
+    assert (noisy.noise_variance >= noisy.entry_variance).all()
