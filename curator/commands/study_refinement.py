@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.console import KNOWN_FILE, emit, prints, progress, steps_lines
+from dppca.common.shell.console import KNOWN_FILE, emit, prints, progress
 from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
-
-_SMALL_GAIN = 64  # leaves
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefinedStudyDocument:
-    """Draft of a study that continues another."""
-
-    study: Annotated[str, "name of the new study"]
-    continues: Annotated[str, "name of the study that it continues"]
-    path: Annotated[Path, "the draft"]
-    rows: Annotated[Path, "file of the synthetic rows that the trees were grown on"]
-    target: Annotated[str, "attribute that the trees predict"]
-    trees: Annotated[int, "number of trees"]
-    leaves: Annotated[int, "most leaves of each"]
-    rule: Annotated[tuple[int, int], "trees and leaves by the rule"]
-    rows_per_leaf: Annotated[float, "rows of all owners in a leaf, by the rule, on average"]
-    noise: Annotated[float, "standard deviation of the noise of a count, in rows, by the rule"]
-    hidden: Annotated[bool, "whether the noise hides the counts: the budget is too small"]
-    next: Annotated[list[str], "commands for what to do now, with remarks as a shell has them"]
 
 
 @click.command("refine")
@@ -60,7 +39,7 @@ class RefinedStudyDocument:
 )
 @click.option("--ca", type=KNOWN_FILE, help="PEM of the authority that certified the parties.")
 @output_file("--output", required=True, help="The draft.", law=FileLaw())
-@prints(RefinedStudyDocument)
+@prints("dppca.curator.planning.refined_study:RefinedStudyDocument")
 def command(
     result: Path,
     target: str,
@@ -93,7 +72,9 @@ def command(
       dppca-curator study refine nltcs.npz --target outside --name nltcs-2 --epsilon 0.5 \\
           --ca ca.pem --output nltcs-2.yaml
     """
+    from dppca.common.analysis.rows.agreement import compare_with_release
     from dppca.common.analysis.rows.refinement import (
+        ROWS,
         choose_size,
         draft_text,
         refine,
@@ -102,9 +83,11 @@ def command(
     )
     from dppca.common.analysis.study_file import study_from_yaml
     from dppca.common.kernel.attestation.parties import KnownParties
+    from dppca.common.kernel.attestation.tables import read_rows
     from dppca.common.kernel.attestation.verify import read_authority, verify_result_file
     from dppca.common.kernel.durable.files import SHARED, require_no_file
     from dppca.curator.commands.study_assembly import key_steps
+    from dppca.curator.planning.refined_study import RefinedStudyDocument, refined_text
     from dppca.curator.study.assembly import read_draft
 
     if (trees is None) != (leaves is None):
@@ -120,6 +103,7 @@ def command(
     size = choose_size(first, epsilon=epsilon, delta=delta, n_rows=published.header.n_rows)
     with progress("Drawing rows and growing trees", enabled=not as_json):
         write_rows(rows, published, first, sha256=signed.sha256, mode=SHARED)
+        missed = compare_with_release(published, first, read_rows(rows, first.table, n_rows=ROWS))
         document = refine(
             first,
             sha256=signed.sha256,
@@ -147,6 +131,7 @@ def command(
         rule=(size.trees, size.leaves),
         rows_per_leaf=size.rows_per_leaf,
         noise=size.noise,
+        missed=list(missed),
         hidden=not size.is_clear,
         next=[
             f"dppca-curator study check {quote(str(output))}",
@@ -155,7 +140,7 @@ def command(
             "send that file: are they the same trees?",
         ],
     )
-    emit(drafted, _text(drafted), as_json=as_json)
+    emit(drafted, refined_text(drafted), as_json=as_json)
 
 
 def _require_times(first: Study, deadline: str | None, open_by: str | None) -> None:
@@ -170,19 +155,3 @@ def _require_times(first: Study, deadline: str | None, open_by: str | None) -> N
             f"study {first.name} needs {first.required_contributions} of its {len(first.owners)} "
             "owners, and so will the new one: give --deadline, when it stops waiting for the others"
         )
-
-
-def _text(drafted: RefinedStudyDocument) -> str:
-    lines = [
-        f"{drafted.path}: continues study {drafted.continues}; {drafted.trees} trees of at most "
-        f"{drafted.leaves} leaves, by {drafted.target}.",
-        f"  the rule for this budget: {drafted.rule[0]} trees of {drafted.rule[1]} leaves. A leaf "
-        f"has {drafted.rows_per_leaf:.0f} rows on average, a count noise of {drafted.noise:.0f}",
-        f"  the rows that the trees were grown on: {drafted.rows}",
-        *steps_lines(drafted.next),
-    ]
-    if drafted.leaves < _SMALL_GAIN:
-        lines.insert(2, "  so few leaves gain little, unless three attributes decide together")
-    if drafted.hidden:
-        lines.insert(2, "  THE NOISE HIDES THE COUNTS: this budget is too small for a second study")
-    return "\n".join(lines)

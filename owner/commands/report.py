@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dppca.common.analysis.field.missed import Missed
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
     from dppca.owner.release.reading import ShowProgress
     from dppca.owner.site.config import Site
     from dppca.owner.site.policy import DataSet
+    from dppca.owner.synthesis.report.comparison import CodedTable
     from dppca.owner.synthesis.report.page import Compared
     from dppca.owner.synthesis.visible_relations import VisibleRelations
 
@@ -109,9 +111,26 @@ def compare_tables(
     faults = real.faults.under(study.faults)
     nothing = None if kept is None else nothing_in(kept)
     compared = Compared(
-        quality, faults, panels, data_set.name, source.name, figures, summary, nothing or ""
+        quality,
+        faults,
+        panels,
+        data_set.name,
+        source.name,
+        figures,
+        summary,
+        nothing or "",
+        _missed(site, study, synthetic),
     )
     return compared, draw
+
+
+def _missed(site: Site, study: Study, synthetic: CodedTable) -> tuple[Missed, ...]:
+    """Return what synthetic rows miss of the release; nothing if this site keeps no components."""
+    from dppca.common.analysis.rows.agreement import compare_with_release
+
+    if not components_path(site, study.name).is_file():
+        return ()
+    return compare_with_release(kept_result(site, study)[0], study, synthetic.columns)
 
 
 def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:

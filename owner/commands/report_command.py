@@ -98,6 +98,7 @@ def command(
             quality=compared.quality,
             coded_by_rule=compared.faults,
             relations=relations,
+            missed=list(compared.missed),
             seconds=round(time.perf_counter() - started, 6),
         )
         said = "\n".join((*header.lines(), quality_text(report)))

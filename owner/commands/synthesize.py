@@ -7,11 +7,14 @@ may be predictable: they are post-processing of released data
 kept and sent again (`dppca.owner.synthesis.kept_rows`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dppca.common.analysis.field.missed import Missed
 from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
@@ -19,6 +22,7 @@ from dppca.common.kernel.attestation.verify import read_authority
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import load_credentials
+from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
 from dppca.owner.client.calls import connect
@@ -98,6 +102,23 @@ def provide_forms(
             )
             tables[form] = FormTable(path, drawn.claims, drawn)
     return {form: tables[form] for form in paths}
+
+
+def missed_by(table: FormTable, result: Result, study: Study) -> list[Missed]:
+    """Return what a table of decoded rows misses of the release, drawn now or not."""
+    from dppca.common.analysis.rows.agreement import MOST_ROWS, compare_with_release
+    from dppca.owner.records.table import open_table
+
+    if table.drawn is not None:
+        return list(table.drawn.missed)
+    parts, found = list[Sequence[Column]](), 0
+    for columns in open_table(table.path, study.table).batches():
+        parts.append(columns)
+        found += len(columns[0])
+        if found >= MOST_ROWS:
+            break
+    rows = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    return list(compare_with_release(result, study, rows))
 
 
 def possible_forms(study: Study) -> list[Form]:

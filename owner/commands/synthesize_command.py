@@ -66,6 +66,7 @@ def command(
     from dppca.owner.commands.synthesize import (
         default_rows,
         forms_at,
+        missed_by,
         possible_forms,
         provide_forms,
         publish_forms,
@@ -103,6 +104,8 @@ def command(
                 site, study, result, components_sha256, target, count=count, n_rows=n_rows
             )
         )
+        decoded = tables.get(Form.DECODED)
+        missed = [] if decoded is None else missed_by(decoded, result, study)
         sizes = publish_forms(site, study, tables, paths, components_sha256) if publish else {}
     last = tables[forms[-1]]
     drawn = last.drawn
@@ -117,7 +120,7 @@ def command(
         decoded_by=None if drawn is None or drawn.method is None else drawn.method.value,
         misfit=None if drawn is None else drawn.misfit,
         tables=None if drawn is None else drawn.tables,
-        missed=[] if drawn is None else list(drawn.missed),
+        missed=missed,
         relations=judge_result(result, study),
         forms=paths,
         replicates=replicates,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dppca.common.analysis.comparison import Variation
+from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import PathText
 from dppca.owner.records.faults import CheckReport
@@ -26,6 +27,11 @@ class QualityReport:
     relations: Annotated[
         VisibleRelations | None,
         "what the release shows of relations; null without components or a field",
+    ]
+    missed: Annotated[
+        list[Missed],
+        "what the release knows and the synthetic rows miss, the largest difference first; empty "
+        "without components",
     ]
     seconds: Annotated[float, "time that the command took"]
 
@@ -53,6 +59,8 @@ def quality_text(report: QualityReport) -> str:
         )
     if report.relations is not None:
         lines.append(f"  {report.relations.summary}")
+    if report.missed:
+        lines.append(f"  warning: {missed_text(report.missed)}")
     lines[1:1] = [f"  {each.verdict}" for each in found.accuracies[:1]]
     lines += [
         f"  {each.target}: right on {each.trained_on_synthetic:.1%} when trained on synthetic "

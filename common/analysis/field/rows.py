@@ -78,18 +78,11 @@ class FieldFit:
 
     def judged(self, rng: np.random.Generator, tail: Tail) -> FieldFit:
         """Return the field with what its rows miss of the release."""
-        columns = self._sample(rng)
-        pool = self.tilted
-        of_tables = [] if pool is None else pool.tilt.shares[len(self.targets.marginals) :]
-        tables = [] if pool is None else pool.tables
-        missed = find_missed(
-            self.schema,
-            self.targets,
-            encode(self.schema, columns) / float(1 << self.schema.resolution_bits),
-            [(*each, shares) for each, shares in zip(tables, of_tables, strict=True)],
-            tail=tail,
+        tables = [] if self.tilted is None else self.tilted.tables
+        return replace(
+            self,
+            missed=find_missed_by(self.schema, self.targets, self._sample(rng), tables, tail=tail),
         )
-        return replace(self, missed=missed)
 
     def _sample(self, rng: np.random.Generator) -> list[Column]:
         """Return some rows as they are drawn."""
@@ -190,6 +183,33 @@ class TiltedPool:
     tables: Sequence[tuple[Partition, Counted]]
     tilt: Tilt
     order: NDArray[np.intp]
+
+
+def find_missed_by(
+    schema: Schema,
+    targets: FieldTargets,
+    columns: Sequence[Column],
+    tables: Sequence[tuple[Partition, Counted]],
+    *,
+    tail: Tail,
+) -> tuple[Missed, ...]:
+    """Return what rows miss of a release, whoever drew them; the largest difference first.
+
+    ``columns`` has one array per attribute, shape (n_rows,), as `encode` takes them; ``tables`` are
+    released ones with their counts.
+    """
+    codes = row_codes(schema, columns)
+    shares = [
+        np.bincount(partition.find(codes), minlength=partition.n_cells) / len(columns[0])
+        for partition, _ in tables
+    ]
+    return find_missed(
+        schema,
+        targets,
+        encode(schema, columns) / float(1 << schema.resolution_bits),
+        [(*each, found) for each, found in zip(tables, shares, strict=True)],
+        tail=tail,
+    )
 
 
 def coordinates(schema: Schema, index: int, values: Column) -> NDArray[np.float64]:

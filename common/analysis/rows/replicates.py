@@ -23,6 +23,7 @@ show it: a logistic coefficient of age on Adult is three to five standard errors
 """
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from dppca.common.analysis.estimators.base.masks import require_plain
+from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.analysis.spectrum.noise import NoiseSource
 from dppca.common.kernel.attestation.claims import LEAST_REPLICATES, Replicate
@@ -138,10 +140,22 @@ class Replicates:
 
     @property
     def published(self) -> Any:
-        """Rows drawn from the release itself."""
+        """Rows drawn from the release itself; warns of what they miss of it."""
+        drawn = self._drawn
+        if drawn.missed:
+            warnings.warn(missed_text(drawn.missed), stacklevel=2)
+        return _table(drawn)
+
+    @property
+    def missed(self) -> tuple[Missed, ...]:
+        """What the release knows and the published rows miss, the largest difference first."""
+        return self._drawn.missed
+
+    @property
+    def _drawn(self) -> SyntheticRows:
         rng = make_generator("published beside replicates", bytes.fromhex(self.digest), self.n_rows)
         result, study = self.release.result, self.release.study
-        return _table(synthesize(result, study, Form.DECODED, n_rows=self.n_rows, rng=rng))
+        return synthesize(result, study, Form.DECODED, n_rows=self.n_rows, rng=rng)
 
     def __len__(self) -> int:
         return self.count
@@ -170,7 +184,8 @@ def replicates(
         Rows of each and of the published table; by default as many as all owners contributed.
 
     Raise `SettingError` for another count or number of rows, and, while they are drawn, if there is
-    no field that they could be drawn from.
+    no field that they could be drawn from. What the published rows miss of the release is
+    ``missed``, and a warning as they are drawn: do not `combine` estimates of that.
     """
     published = result if isinstance(result, Published) else result.released
     found = published.result

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.field.cell_values import draw_in_cells, keep_off_codes, leave_missing
 from dppca.common.analysis.field.discretize import discretize
-from dppca.common.analysis.field.missed import Missed
+from dppca.common.analysis.field.missed import Missed, Tail
 from dppca.common.analysis.field.rows import fit_released
 from dppca.common.analysis.field.tilt import Counted, TiltQuality
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
@@ -233,17 +233,11 @@ def _fit_decoding(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> _Decoding:
-    rounds = result.rounds(study)
-    noises = [released_noise(each.result, each.study) for each in rounds]
-    tables = [
-        counted
-        for each, noise in zip(rounds, noises, strict=True)
-        for counted in _counted_tables(each, noise)
-    ]
-    study, result, noise = rounds[0].study, rounds[0].result, noises[0]
+    tables = list_tables(result, study)
+    first = result.rounds(study)[0]
+    study, result = first.study, first.result
+    noise = released_noise(result, study)
     layout, second = study.table.layout, result.second_moment(study)
-    calibration = calibrate(study)
-    n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))
     with one_blas_thread():
         fit = fit_released(
             study.table,
@@ -253,7 +247,7 @@ def _fit_decoding(
             entry_noise=noise,
             rng=rng,
             tables=tables,
-            tail=partial(calibration.law.tail_probability, n=n_noises),
+            tail=noise_tail(result, study),
             progress=progress,
         )
     misfit = None if fit is None else fit.fitted.misfit
@@ -305,9 +299,21 @@ def released_noise(result: Result, study: Study) -> float:
     )
 
 
-def _counted_tables(published: Published, noise: float) -> list[tuple[Partition, Counted]]:
-    """Return the tables of a study with their released counts; ``noise`` as `released_noise`."""
+def noise_tail(result: Result, study: Study) -> Tail:
+    """Return the chance that an entry's noise is at least so many standard deviations from 0."""
+    calibration = calibrate(study)
+    n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))
+    return partial(calibration.law.tail_probability, n=n_noises)
+
+
+def list_tables(result: Result, study: Study) -> list[tuple[Partition, Counted]]:
+    """Return the tables of a study, and of one that it continues, with their released counts."""
+    return [counted for each in result.rounds(study) for counted in _counted_tables(each)]
+
+
+def _counted_tables(published: Published) -> list[tuple[Partition, Counted]]:
     table, shares = published.study.table, published.result.tables(published.study)
+    noise = released_noise(published.result, published.study)
     of_count = noise / float(table.layout.table_weight)
     return [
         (partition, Counted(share, of_count))

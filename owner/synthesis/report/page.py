@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import PAIR_CELLS, Variation, worst
+from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.analysis.loadings import KeptComponent, Mixtures
 from dppca.common.kernel.attestation.claims import use_text
 from dppca.common.kernel.attestation.results import Result
@@ -47,7 +48,7 @@ class Compared:
     ``data_set`` and ``source`` name the data set and the file of synthetic rows. ``components`` are
     the study's, by attribute and label; empty if the site keeps none. ``relations`` describes the
     relations that the release shows; empty if that is not known. ``nothing`` is said first where
-    all components may be noise.
+    all components may be noise. ``missed`` is what the release knows and the synthetic rows miss.
     """
 
     quality: Quality
@@ -58,6 +59,7 @@ class Compared:
     components: Sequence[KeptComponent] = ()
     relations: str = ""
     nothing: str = ""
+    missed: tuple[Missed, ...] = ()
 
     def values(self) -> dict[str, Any]:
         """Values for the template."""
@@ -66,6 +68,7 @@ class Compared:
             "compared": self,
             "quality": quality,
             "use": use_text(None),
+            "missed": missed_text(self.missed),
             "marginals": _worst(quality.marginals),
             "pairs": _worst(quality.pairs),
             "pair_cells": PAIR_CELLS,

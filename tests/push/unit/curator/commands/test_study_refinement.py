@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dppca.common.analysis.field.missed import Missed
 from dppca.common.analysis.rows import refinement
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.curator.cli import cli
@@ -97,3 +98,22 @@ def test_rows_that_lie_there_are_grown_on_again_and_never_replaced(
         assert code != 0
         assert "is no file of rows for study" in refused["error"]["message"]
         assert rows.read_bytes() == content
+
+
+def test_a_draft_says_what_the_rows_of_its_trees_miss(
+    proved: ProvedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "second.yaml"
+    line = ("--trees", "2", "--leaves", "64")
+    assert _refine(proved, output, *line)[1]["missed"] == []
+    monkeypatch.setattr(
+        "dppca.common.analysis.rows.agreement.find_missed_by",
+        lambda *_, **__: (Missed("age and ill", 7.25),),
+    )
+    output = tmp_path / "third.yaml"
+    said = _refine(proved, output, *line)[1]
+    assert said["missed"] == [{"relation": "age and ill", "deviations": 7.25}]
+    code, text, _ = run_here(cli, *_line(proved, tmp_path / "fourth.yaml", *line))
+    assert code == 0
+    assert "warning: Decoded rows miss what the release knows" in text
+    assert "age and ill (7.2)" in text

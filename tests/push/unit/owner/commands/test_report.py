@@ -9,6 +9,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from dppca.common.analysis.field.missed import Missed
+from dppca.owner.cli import cli as owner_cli
+from tests.support.commands import run_here
 from tests.support.latent_rows import make_rows
 from tests.support.sites import N_ROWS, OwnerSite, make_trained_site
 
@@ -98,3 +101,37 @@ def test_what_makes_no_sense_is_refused_before_anything_is_charged(
 ) -> None:
     _fails(site.run("report", "site-test", *arguments), 10, "SettingError")
     assert site.history.length == 0
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows that were compared with the release; they are said to miss one relation."""
+    seen: list[int] = []
+
+    def find(_schema: Any, _targets: Any, columns: Any, *_: Any, **__: Any) -> tuple[Missed, ...]:
+        seen.append(len(columns[0]))
+        return (Missed("x0 and x1", 7.25),)
+
+    monkeypatch.setattr("dppca.common.analysis.rows.agreement.find_missed_by", find)
+    return seen
+
+
+def test_what_rows_miss_is_in_the_document_on_the_page_and_in_the_text(
+    site: OwnerSite, judged: list[int]
+) -> None:
+    code, document = site.run("report", "site-test")
+    assert (code, judged) == (0, [400])
+    assert document["missed"] == [{"relation": "x0 and x1", "deviations": 7.25}]
+    said = "Decoded rows miss what the release knows, by so many standard deviations of its noise"
+    page = Path(document["page"]).read_text()
+    assert said in page
+    assert "x0 and x1 (7.2)" in page
+    code, text, _ = run_here(owner_cli, "--site", str(site.folder), "report", "site-test")
+    assert code == 0
+    assert f"warning: {said}: x0 and x1 (7.2)" in text
+
+
+def test_rows_that_were_signed_before_are_judged_too(site: OwnerSite, judged: list[int]) -> None:
+    code, again = site.run("synthesize", "site-test", "--rows", "400")
+    assert (code, again["kept"], judged) == (0, ["coded", "decoded"], [400])
+    assert again["missed"] == [{"relation": "x0 and x1", "deviations": 7.25}]
