@@ -72,7 +72,9 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.PermissionDeniedError: "use a certificate of the right role",
     errors.TooManyRowsError: "ask the operator for a study with a larger max_rows, of which each "
     "owner has an equal part",
-    errors.UnknownStudyError: "`dppca-owner studies` lists those that name this owner",
+    errors.UnknownStudyError: "`dppca-owner studies` lists those that name this owner. One that "
+    "began without it takes no more owners; a new study with it costs those who came to the first "
+    "once more",
     errors.StudyStateError: "ask the operator: `dppca-curator study show`",
     errors.ConflictError: "the curator keeps what it has; ask the operator what is stored",
     errors.SchemaMismatchError: "compare your study file with the operator's",

@@ -61,11 +61,17 @@ class OperatorClient(CuratorConnection):
         try:
             return self._greet(self._admin.CreateStudy, request).already_stored
         except ConflictError as error:
-            there = study_from_canonical(self.show(study.name).document)
+            found = self.show(study.name)
+            there = study_from_canonical(found.document)
+            came = sum(each.received is not None for each in found.owners)
+            fixed = (
+                f". The owners of a study do not change: a study of another name costs the {came} "
+                "who came to this one once more"
+            )
             raise ConflictError(
                 f"another study is called {study.name}; it differs in: "
                 f"{differences(study, there)}. Nothing was changed: choose another name, or look "
-                f"at `dppca-curator study show {study.name}`"
+                f"at `dppca-curator study show {study.name}`{fixed if came else ''}"
             ) from error
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[ListedStudy, ...]:

@@ -22,6 +22,7 @@ from tests.support.certificates import write_credentials
 from tests.support.commands import answer_of, run_here
 from tests.support.curator import Curator
 from tests.support.federations import MaskedHub
+from tests.support.sites import make_enrolled_site
 from tests.support.studies import make_study, numeric_of, study_document
 
 STUDY = make_study()
@@ -125,6 +126,27 @@ def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
     assert (code, failed["error"]["class"]) == (45, "ConflictError")
     assert "differs in: privacy.epsilon, attribute age. Nothing" in failed["error"]["message"]
     assert "0.123" not in failed["error"]["message"]
+    assert "once more" not in failed["error"]["message"], "nobody came, and nobody would pay again"
+
+
+def test_who_would_add_an_owner_to_a_study_is_told_what_those_who_came_pay(
+    curator: Curator, tmp_path: Path
+) -> None:
+    begun = curator.begin("owner-1", "owner-2")
+    curator.party("owner-1").contribute(make_release(begun, seed=1))
+    more = tmp_path / "more.json"
+    document = {**json.loads(begun.canonical_bytes()), "owners": ["owner-1", "owner-2", "late"]}
+    more.write_text(json.dumps(document))
+    code, failed = curator.operate("study", "create", more, "--yes")
+    assert code == 45
+    assert "costs the 1 who came to this one once more" in failed["error"]["message"]
+    late = make_enrolled_site(curator, tmp_path, name="late")
+    code, failed = late.run("review", begun.name)
+    assert code == 43
+    assert (
+        "a new study with it costs those who came to the first once more"
+        in (failed["error"]["message"])
+    )
 
 
 def test_an_owners_certificate_is_refused_before_it_is_shown_to_anybody(
