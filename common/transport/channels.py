@@ -32,6 +32,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import (
     Credentials,
+    Role,
     ended_text,
     parse_certificate,
     parse_identity,
@@ -324,7 +325,7 @@ def explain_failure(
     except UnreachableError as failed:  # by the proxy on the way
         return failed
     kind, reason = _explain(error, dialled, sight, refused=refused)
-    said = refused or not hinted or sight.reach is Reach.ENDED
+    said = refused or not hinted or sight.reach in (Reach.ENDED, Reach.NO_TLS)
     return kind(reason) if said else with_hint(kind, reason, dialled.role)
 
 
@@ -351,13 +352,19 @@ def _explain(
             "all or of this network address), or the curator behind the proxy is not running"
         )
     if reach is Reach.NO_TLS:
-        return IdentityError, f"what listens at {dialled.address} refuses TLS ({sight.detail})"
+        given = "--curator" if dialled.role is Role.OPERATOR else "`curator` in site.yaml"
+        return IdentityError, (
+            f"what listens at {dialled.address} refuses TLS 1.3 ({sight.detail}): it is another "
+            "program, such as a web server, or something on the way takes part in the connection. "
+            f"Check host and port ({given}); curators usually listen at port 7443"
+        )
     if reach is Reach.ENDED:
         return IdentityError, f"{where} shows {_ended_text(sight.certificate)}"
     if reach is Reach.UNTRUSTED:
         return IdentityError, (
             f"the certificate of {where} is refused here ({sight.detail}); this machine's clock "
-            f"says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+            f"says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. If another server than the curator "
+            "listens there, correct the address"
         )
     if reach is not Reach.SECURED:
         unknown = "no address of this name is known here"

@@ -31,7 +31,7 @@ from dppca.owner.records.source_facts import FaultCount, LineFault, SourceFacts
 from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.text_cells import usual_cells
-from dppca.owner.records.text_format import UTF_8
+from dppca.owner.records.text_format import HEADER_LINE, UTF_8
 
 _BLOCK_BYTES = 2 << 20
 _NAMED_ROWS = 1000
@@ -123,7 +123,10 @@ def _names(title: str, header: bytes, mark: bytes) -> tuple[str, ...]:
         )
     names = tuple(name.decode("utf-8", "replace").strip() for name in fields)
     if not any(names):
-        raise DataError(f"the first line of {title} is blank: it must name the columns")
+        raise DataError(
+            f"the first line of {title} is blank: it must name the columns. If a line below does, "
+            f"say which by `header` in the format, such as {HEADER_LINE}"
+        )
     return names
 
 

@@ -40,7 +40,7 @@ from dppca.owner.records.mapping_cells import MappedColumns
 from dppca.owner.records.mapping_files import digest_reading, read_mapping
 from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
-from dppca.owner.records.text_format import DELIMITERS, TextFormat
+from dppca.owner.records.text_format import DELIMITERS, HEADER_LINE, TextFormat
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
@@ -389,7 +389,8 @@ def _explain_columns(
         parts.append(f"lacks the columns {', '.join(missing)}")
     if repeated:
         parts.append(f"has more than one column called {', '.join(repeated)}")
-    message = f"{title} {' and '.join(parts)}: correct its header, or the study's schema"
+    mapped = ", or say in a mapping which column is which" if missing else ""
+    message = f"{title} {' and '.join(parts)}: correct its header, or the study's schema{mapped}"
     like: list[str] = []
     twins: list[str] = []
     for name in missing:
@@ -425,7 +426,8 @@ def _describe_columns(names: tuple[str, ...], wanted: list[str], *, from_text: b
     if from_text and 2 * n_matches < len(wanted):
         return (
             f"Its first line has {n_matches} of the schema's {len(wanted)} names: is that line a "
-            "header?"
+            f"header? If a line below names the columns, say which by `header` in the format, such "
+            f"as {HEADER_LINE}"
         )
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"It has the columns {', '.join(names[:_SHOWN])}{more}"

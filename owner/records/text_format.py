@@ -25,6 +25,7 @@ ENCODINGS: Final = (
 )
 """Encodings of text files; but for UTF-8 each byte is one letter, and ASCII is itself."""
 DELIMITERS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+HEADER_LINE: Final = "--format '{header: 3}' for a file, or `format: {header: 3}` in policy.yaml"
 _BLANKS = (" ", "\u00a0", "\u202f")
 _FORM = re.compile(r"[YMD]+[./ -]?[YMDON]+[./ -]?[YMDON]+|[a-z]+ since [0-9-]+")
 _NAMES = {"\t": "tab", "'": "apostrophe"}

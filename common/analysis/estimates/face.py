@@ -17,6 +17,7 @@ from dppca.common.analysis.estimates.means import (
     estimate_groups,
     estimate_mean,
     estimate_shares,
+    require_groups,
 )
 from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
@@ -27,7 +28,7 @@ from dppca.common.analysis.estimates.tables import (
     estimate_independence,
     estimate_ratio,
 )
-from dppca.common.analysis.estimates.variables import Variable
+from dppca.common.analysis.estimates.variables import Variable, shorten_list
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import ColumnKind, Numeric
@@ -151,11 +152,15 @@ class Estimates:
         ('score: region=south less region=north',)
         """
         variable, place = self.moments.names.variable(y), self.moments.names.attribute(by)
+        require_groups(self.moments, variable, place)
         known = self.moments.names.labels[place] or ()
         if labels is None and len(known) == 2:
             labels = known[::-1]
         if labels is None or len(labels) != 2 or labels[0] == labels[1]:
-            raise SettingError(f"give two labels of {by}: {', '.join(known)}")
+            raise SettingError(
+                f"a difference compares two labels of {by}: give them (--labels FIRST SECOND, or "
+                f"labels= in Python), of {shorten_list(known)}"
+            )
         first, second = (self.moments.names.label(place, each) for each in labels)
         found = estimate_difference(self.moments, self.scope, variable, place, (first, second))
         places = (variable.attribute, place)

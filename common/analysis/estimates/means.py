@@ -203,11 +203,7 @@ def group_sums(moments: ReconciledMoments, y: Variable, by: int, codes: Sequence
     block = moments.block([y.attribute, by])
     vectors = [moments.names.vector(block, by, mask) for mask in masks]
     if vectors[0] is None:
-        raise SettingError(
-            f"study {moments.study.name} released no products of {y.name} with the cells of "
-            f"{moments.names.schema.attributes[by].name}: groups are by labels, or by a number "
-            "with `products: bins`; `ols` and `correlation` relate two numbers"
-        )
+        raise _no_groups(moments, y, by)
     left = np.repeat(np.array(vectors), 2, axis=0)
     right = np.tile([y.coded(block), y.known(block)], (len(codes), 1))
     return bilinear(block, left, right)
@@ -247,3 +243,21 @@ def _from_histogram(moments: ReconciledMoments, attribute: int) -> list[Linear]:
 def _single_values(cells: Cells) -> bool:
     first, last = cells.ends
     return cells.integer and bool(np.all(first == last))
+
+
+def require_groups(moments: ReconciledMoments, y: Variable, by: int) -> None:
+    """Raise `SettingError` if the mean of a number was not released for each label of ``by``."""
+    if y.label is not None or y.attribute == by:
+        return
+    first = np.arange(len(moments.names.labels[by] or ())) == 0
+    block = moments.block([y.attribute, by])
+    if not len(first) or moments.names.vector(block, by, first) is None:
+        raise _no_groups(moments, y, by)
+
+
+def _no_groups(moments: ReconciledMoments, y: Variable, by: int) -> SettingError:
+    return SettingError(
+        f"study {moments.study.name} released no products of {y.name} with the cells of "
+        f"{moments.names.schema.attributes[by].name}: groups are by labels, or by a number with "
+        "`products: bins`; `ols` and `correlation` relate two numbers"
+    )

@@ -28,6 +28,7 @@ from dppca.common.kernel.privacy.composition import compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.privacy.sensitivity import Relation
+from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.partitions import TableCells
 from dppca.common.kernel.study import Study
 
@@ -144,10 +145,13 @@ class ReconciledMoments:
         """Return shares of the rows, of events of the same one or two attributes."""
         found = list(self._sources(events))
         if not found:
-            names = " and ".join(self.study.table.attributes[each].name for each in events[0])
+            asked = [self.study.table.attributes[each] for each in events[0]]
+            numbers = [each.name for each in asked if list_labels(each) is None]
+            instead = f": ask for a mean, `correlation` or `ols` of {' and '.join(numbers)}"
             raise SettingError(
-                f"study {self.study.name} did not count rows by {names}: it released neither "
-                "products of labels, nor a histogram or table of them"
+                f"study {self.study.name} did not count rows by "
+                f"{' and '.join(each.name for each in asked)}: it released neither products of "
+                f"labels, nor a histogram or table of them{instead if numbers else ''}"
             )
         return combine(found)
 

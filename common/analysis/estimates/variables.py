@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,7 +94,7 @@ class Names:
         """Return the code of a label; `SettingError` if the attribute has none such."""
         labels, name = self.labels[attribute] or (), self.schema.attributes[attribute].name
         if label not in labels:
-            raise SettingError(f"{name} has no label {label}; it has: {', '.join(labels)}")
+            raise SettingError(f"{name} has no label {label}; it has: {shorten_list(labels)}")
         return labels.index(label)
 
     def find(self, name: str) -> tuple[int, int | None]:
@@ -204,6 +205,11 @@ class Names:
             for label in labels or ()
         ]
         near = nearest_name(name, [*names, *every])
-        known = f"; it has: {', '.join(names[:_SHOWN])}" + ", ..." * (len(names) > _SHOWN)
+        known = f"; it has: {shorten_list(names)}"
         meant = known if near is None else f"; {near} may be meant"
         return SettingError(f"the study has no attribute or label {name}{meant}")
+
+
+def shorten_list(names: Sequence[str]) -> str:
+    """Return names in one line, the first few of many."""
+    return ", ".join(names[:_SHOWN]) + ", ..." * (len(names) > _SHOWN)

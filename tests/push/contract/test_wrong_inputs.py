@@ -115,6 +115,14 @@ def test_an_operator_is_told_the_place_and_the_cure(line: str, told: str) -> Non
             "check --data packed.csv --study-file study.yaml",
             "packed.csv is packed by gzip: name it .csv.gz",
         ),
+        (
+            "check --data titled.csv --study-file study.yaml",
+            "is that line a header? If a line below names the columns, say which by `header`",
+        ),
+        (
+            "check --data blank.csv --study-file study.yaml",
+            "is blank: it must name the columns. If a line below does, say which by `header`",
+        ),
         ("studies --watch --due 3", "leave out --json and --due, or --watch"),
         (
             "predict --model header.csv --data header.csv --output o.csv",
@@ -125,6 +133,8 @@ def test_an_operator_is_told_the_place_and_the_cure(line: str, told: str) -> Non
 def test_a_steward_is_told_the_place_and_the_cure(line: str, told: str) -> None:
     Path("bytes.yaml").write_bytes(bytes(range(256)))
     Path("packed.csv").write_bytes(gzip.compress(b"age,sex\n1,f\n"))
+    Path("titled.csv").write_text("Export 2024\nage,sex\n1,f\n")
+    Path("blank.csv").write_text(",\nage,sex\n1,f\n")
     assert told in said(owner_cli, *line.split())
 
 
@@ -139,6 +149,20 @@ def test_a_dictionary_that_is_nearly_one_is_told_what_is_wrong(
     before: str, after: str, told: str
 ) -> None:
     Path("columns.csv").write_text(COLUMNS.replace(before, after))
+    assert told in said(curator_cli, *NEW.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("age;town\n30;K\xf6ln\n31;Ulm\n32;Ulm\n".encode("cp1252"), "never reads, because bounds"),
+        (f"{COLUMNS}town,label,,,K\xf6ln|Ulm|Aue,\n".encode("cp1252"), "not text in UTF-8: save"),
+        (bytes(range(256)), "not text in UTF-8: save"),
+    ],
+    ids=["rows", "a dictionary", "bytes"],
+)
+def test_rows_are_refused_as_rows_in_any_letters(content: bytes, told: str) -> None:
+    Path("columns.csv").write_bytes(content)
     assert told in said(curator_cli, *NEW.split())
 
 

@@ -103,7 +103,10 @@ def test_what_does_not_speak_tls_is_said(authority: Authority) -> None:
     with _taking(_speak_http) as address:
         error = _call(address, authority.issue(Role.OWNER, "o"))
     assert isinstance(error, IdentityError)
-    assert f"what listens at {address} refuses TLS" in str(error)
+    assert f"what listens at {address} refuses TLS 1.3" in str(error)
+    assert "such as a web server" in str(error)
+    assert "`curator` in site.yaml" in str(error)
+    assert "signed by one" not in str(error), "it has no certificate to compare"
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_a_summary_fits_80_characters_and_says_a_shared_refusal_once() -> None:
         (lambda e: e.mean("aeg"), "age may be meant"),
         (lambda e: e.mean("region"), "name one label"),
         (lambda e: e.proportion("sex=x"), "no attribute or label"),
-        (lambda e: e.difference("age", "region"), "give two labels"),
+        (lambda e: e.difference("age", "region"), "compares two labels of region: give them"),
         (lambda e: e.difference("sex", "sex"), "by its own labels"),
         (lambda e: e.table("sex", "sex"), "two different"),
         (lambda e: e.odds_ratio("sex", "ill=yes"), "name two labels"),
