@@ -97,6 +97,11 @@ class AttributeReport:
         Mapping[str, int],
         "such words that the schema lists as labels, and how many cells have each label",
     ] = field(default_factory=dict)
+    near_labels: Annotated[
+        Mapping[str, int],
+        "labels of the schema, and how many unknown cells differ from each only by capitals, "
+        "accents, full width, blanks or marks",
+    ] = field(default_factory=dict)
     zones: Annotated[
         tuple[str, ...], "zones of a column of times; a time counts as its day in its own zone"
     ] = ()

@@ -5,26 +5,30 @@ that read the most cells, if the form in use reads fewer. A person decides, who 
 the file: no release tries a form. Of the cells only words of a fixed list are shown. `Site-only`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import UNKNOWN, Attribute, Schema
 from dppca.common.kernel.schema.attributes import Date, list_labels
 from dppca.common.kernel.schema.columns import cell_texts, parse_column
 from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_files import read_mapping
+from dppca.owner.records.normal_forms import normal_form
 from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.table import find_delimiter
 from dppca.owner.records.text_cells import missing_labels, usual_cells
-from dppca.owner.records.text_format import UTF_8, TextFormat
+from dppca.owner.records.text_format import DELIMITERS, USUAL, UTF_8, TextFormat
 
 _BATCH_ROWS: Final = 1 << 14
 _BATCHES: Final = 8
@@ -61,31 +65,39 @@ _MISSING: Final = ("-", "--", "---", "?", "*", "n/a", "N/A", "n.a.", "N.A.", "k.
 
 _USUAL_ENCODING: Final = "windows-1252"  # of Excel in Western Europe; a person knows others
 
+_HEADERS: Final = 20
+_SEPARATORS: Final = re.compile("[,;\t|]")
+
 _Counted = Sequence[tuple[Attribute, pa.Array, Any]]
 """Distinct cells of each attribute, as they are in the file, and how often each occurs."""
 
 
-def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...]:
+def propose_formats(
+    location: Location, schema: Schema, *, likely: Mapping[str, Attribute] = MappingProxyType({})
+) -> tuple[TextFormat, ...]:
     """Return formats that read the most cells of a location's text files.
 
+    ``likely`` are columns of other names that may be attributes, which are tried, too.
     None if the one in use does; several if they read as many cells, as other values. Raise
     `DataError` or `SettingError` as `Location.open`.
     """
     used = form = location.text_format
     if used is None or form is None:
         return ()
-    first = location.open().parts[0]
     columns = {attribute.name.strip(): attribute for attribute in schema.attributes}
     if location.mapping is not None:
         columns = read_mapping(location.mapping).rules(schema).forms()
-    mark = find_delimiter(first.names, [*columns])
+    columns = {**columns, **likely}
+    form = _with_header(location, form, [*columns])
+    first = location.written(form).open().parts[0]
+    mark = _delimiter(first.names, [*columns])
     if mark is not None:
         form = replace(form, delimiter=mark)
+        first = location.written(form).open().parts[0]
     if LineFault.ENCODING in first.facts.malformed and form.encoding == UTF_8:
         form = replace(form, encoding=_USUAL_ENCODING)
     raw = TextFormat(form.delimiter, encoding=form.encoding, sheet=form.sheet, header=form.header)
-    if raw != used:
-        first = location.written(raw).open().parts[0]
+    first = location.written(raw).open().parts[0]
     counted = _count_cells(first, columns)
     dates = [each for each in counted if isinstance(each[0], Date)]
     others = [each for each in counted if not isinstance(each[0], Date)]
@@ -95,6 +107,37 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
         for each in _best(numbers, _DATES, dates)
     )
     return () if used in formats else formats
+
+
+def _delimiter(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    """Return what separates a header's names; None for what the format says already."""
+    found = find_delimiter([*map(str.casefold, names)], [*map(str.casefold, wanted)])
+    if found is None and len(names) == 1:
+        found = max(DELIMITERS, key=names[0].count)
+        found = found if found in names[0] else None
+    return found
+
+
+def _with_header(location: Location, form: TextFormat, wanted: Sequence[str]) -> TextFormat:
+    """Return the format with the line that names the most columns, if the stated one names none.
+
+    Raise `DataError` as `Location.open` if no line does.
+    """
+    forms = {normal_form(name) for name in wanted}
+
+    def named(header: int) -> tuple[int, int]:
+        """Count the names that are wanted, and all names."""
+        try:
+            names = location.written(replace(form, header=header)).open().parts[0].names
+        except DataError:
+            return 0, 0
+        parts = [part.strip(' "') for name in names for part in _SEPARATORS.split(name)]
+        return sum(normal_form(part) in forms for part in parts), sum(map(bool, parts))
+
+    if form.header != USUAL.header or named(form.header)[1] > 1:
+        return form
+    best = max(range(1, _HEADERS + 1), key=named)
+    return replace(form, header=best) if named(best)[1] > 1 else form
 
 
 def _changed(form: TextFormat, changes: Mapping[str, Any]) -> TextFormat | None:

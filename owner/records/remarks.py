@@ -16,13 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dppca.common.kernel.schema import Attribute, Column, Numeric
+from dppca.common.kernel.schema import UNKNOWN, Attribute, Column, Numeric
 from dppca.common.kernel.schema.attributes import Date, list_labels
 from dppca.common.kernel.schema.columns import cell_texts, local_seconds, of_extension, plain_cells
 from dppca.common.kernel.schema.decimals import is_short, shortest_decimals
 from dppca.common.kernel.schema.missing_codes import codes_of, value_of
-from dppca.common.kernel.schema.texts import MISSING_WORDS, label_finder, seconds_of_text
+from dppca.common.kernel.schema.texts import (
+    MISSING_WORDS,
+    NOT_A_NUMBER,
+    label_finder,
+    seconds_of_text,
+)
 from dppca.owner.records.faults import CodeCount
+from dppca.owner.records.normal_forms import normal_form
 
 Rows = NDArray[np.bool_]
 _DAY_S: Final = 86_400
@@ -30,6 +36,7 @@ _MOST_TIMES = 3  # of a zone's midnights elsewhere: winter, summer, and a double
 _APART_S, _STEP_S, _LATE_S, _NOON_S = 7200, 900, 36_000, 43_200
 _DAY_CHARACTERS = 10
 _FIRST = 64
+_MOST_UNKNOWN: Final = 1000  # distinct cells of a batch: more are free text, and no labels
 
 
 class Remarks:
@@ -37,7 +44,8 @@ class Remarks:
 
     ``words`` counts cells that are a word for missing, ``coded`` cells that are a code of the study
     for it, ``listed`` cells whose label is such a word, ``declared`` cells that a file declares
-    missing (nulls of its list of values), ``zones`` are those of times, ``times`` the seconds of
+    missing (nulls of its list of values), ``near`` unknown cells of the normal form of one label,
+    by that label, ``zones`` are those of times, ``times`` the seconds of
     the day that its times have; None if there are more than a few.
     """
 
@@ -48,6 +56,9 @@ class Remarks:
         self.words: Counter[str] = Counter()
         self.coded: Counter[str] = Counter()
         self.listed: Counter[str] = Counter()
+        forms = Counter(map(normal_form, labels))
+        self._forms = {form: label for label in labels if forms[form := normal_form(label)] == 1}
+        self.near: Counter[str] = Counter()
         self.declared = 0
         self.zones: set[str] = set()
         self.times: set[int] | None = set()
@@ -70,10 +81,12 @@ class Remarks:
                 self.listed[label] += found
         if isinstance(self._attribute, Date):
             self._add_times(plain_cells(cells))
+        if self._forms:
+            self._add_near(plain_cells(cells), column)
 
     def merge(self, document: Mapping[str, Any]) -> None:
         """Add what `to_document` returned."""
-        for name in ("words", "coded", "listed"):
+        for name in ("words", "coded", "listed", "near"):
             counts: Counter[str] = getattr(self, name)
             counts.update({str(word): int(count) for word, count in document[name].items()})
         self.declared += int(document["declared"])
@@ -84,7 +97,7 @@ class Remarks:
     def to_document(self) -> dict[str, Any]:
         """Plain values, for `merge`."""
         times = None if self.times is None else sorted(self.times)
-        words = {"words": self.words, "coded": self.coded, "listed": self.listed}
+        words = {name: getattr(self, name) for name in ("words", "coded", "listed", "near")}
         more = {"declared": self.declared, "zones": sorted(self.zones), "times": times}
         return {**words, **more}
 
@@ -95,6 +108,7 @@ class Remarks:
             "missing_values": {code: CodeCount(words, self.coded[code]) for code, words in codes},
             "missing_words": dict(self.words),
             "listed_words": dict(self.listed),
+            "near_labels": dict(self.near),
             "zones": tuple(sorted(self.zones)),
             "midnights": self._midnights(),
             "declared_missing": self.declared,
@@ -122,6 +136,21 @@ class Remarks:
                 self.coded[code] += count
             elif (word := text.strip()) in MISSING_WORDS:
                 self.words[word] += count
+
+    def _add_near(self, cells: pa.Array, column: Column) -> None:
+        """Count unknown cells that differ from a label only by what a normal form leaves out."""
+        nothing = NOT_A_NUMBER if column.dtype == np.float64 else UNKNOWN
+        rows = np.flatnonzero(column == nothing)
+        if not len(rows) or not pa.types.is_large_binary(cells.type):
+            return
+        counts = cells.take(pa.array(rows)).value_counts()
+        if len(counts) > _MOST_UNKNOWN:
+            return
+        texts = cell_texts(counts.field("values"))
+        for text, count in zip(texts, counts.field("counts").to_pylist(), strict=True):
+            label = self._forms.get(normal_form(text))
+            if label is not None:
+                self.near[label] += count
 
     def _add_times(self, cells: pa.Array) -> None:
         kind = cells.type

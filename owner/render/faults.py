@@ -130,6 +130,11 @@ def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
             f"{name}: the study lists value labels of the file, of which codes are read: ask for "
             f"a study that lists {pairs}, or export the labels to CSV"
         )
+    for label, count in attribute.near_labels.items():
+        lines.append(
+            f"{name}: {count} unknown differ from its label {label} only by capitals, accents, "
+            "full width or blanks: if they mean it, list them in a mapping (`dppca-owner map`)"
+        )
     lines += outcome_lines(name, attribute.outcomes)
     if attribute.zones:
         lines.append(

@@ -30,7 +30,17 @@ READ = {
         "--synthetic",
         "--test",
     ),
-    *("--uploads", "backup", "file", "folder", "identities", "request", "result", "study_file"),
+    *(
+        "--uploads",
+        "backup",
+        "data",
+        "file",
+        "folder",
+        "identities",
+        "request",
+        "result",
+        "study_file",
+    ),
 }
 """Names of what is read."""
 STATE = {"--credentials", "--directory", "--site", "--state"}
@@ -53,6 +63,7 @@ WRITERS = {
     "deploy/simulation/experiment.py",
     "deploy/simulation/runner.py",
     "owner/commands/check.py",
+    "owner/commands/map_command.py",  # into its own site, 0600; a file that is there needs --again
 }
 """Modules of what people call that write files themselves, below a place that the law allows."""
 _CALLS = re.compile(r"\b(?:write_(?:text|bytes|file)|create_file|replacing|savefig)\(")

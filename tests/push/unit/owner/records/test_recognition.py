@@ -110,3 +110,19 @@ def test_one_hot_columns_keep_the_format_of_their_files(tmp_path: Path) -> None:
     written = place.written(TextFormat(";", ","))
     (batch,) = open_table(written, SCHEMA).batches()
     assert [column.tolist() for column in batch] == [[27.5], [7335], [0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ("Report\n\nAge;Born;Sex\n27,5;1990-01-31;1\n", '{delimiter: ";", header: 3}'),
+        ("Report of 2024\nage,born,sex\n27.5,1990-01-31,1\n", "{header: 2}"),
+        ("Alter;Geboren;Geschlecht\n27;31.01.1990;1\n", '{delimiter: ";"}'),
+    ],
+)
+def test_titles_and_names_of_a_site_hide_no_header(
+    tmp_path: Path, text: str, proposed: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    assert [each.to_yaml() for each in propose_formats(local_files(path), SCHEMA)] == [proposed]

@@ -127,3 +127,22 @@ def test_a_column_of_many_times_is_not_looked_at_again() -> None:
     many = times(*(f"2020-01-01 22:{minute:02}:00" for minute in range(0, 60, 15)))
     late = times("2020-01-01 22:00:00")
     assert remarks(DAY, many, late).times is remarks(DAY, late, many).times is None
+
+
+SEX, LETTERS, LEVELS = make_schema(
+    [
+        categorical_of("sex", ["männlich", "weiblich", "other"]),
+        categorical_of("letters", ["A", "a", "b"]),
+        {"name": "level", "type": "ordinal", "levels": ["low", "mid", "high"]},
+    ]
+).attributes
+
+
+def test_labels_that_differ_only_by_capitals_accents_width_or_blanks_are_counted() -> None:
+    cells = pa.array(["MÄNNLICH", "mannlich", "Ｗeiblich", "männlich", "man", "", None])
+    found = remarks(SEX, cells, cells.dictionary_encode())
+    assert found.near == {"männlich": 4, "weiblich": 2}
+    assert found.report()["near_labels"] == found.near
+    assert remarks(LEVELS, pa.array(["LOW", "low", "x"])).near == {"low": 1}
+    assert not remarks(LETTERS, pa.array(["Á", "A", "a"])).near, "two labels have this form"
+    assert not remarks(AGE, pa.array(["X"])).near
