@@ -115,6 +115,13 @@ class GarbledSumError(InputError):
     exit_code = 29
 
 
+class TooFewRowsError(InputError):
+    """The noised number of rows is too near to 0: nothing can be divided by it."""
+
+    public = "The study has too few rows for its noise."
+    exit_code = 33
+
+
 class PrivacyError(DppcaError):
     """The request would break a promise; nothing was released and nothing charged."""
 

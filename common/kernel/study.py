@@ -431,16 +431,24 @@ class Study(BaseModel):
             raise ValueError("only_tables is for a study that continues another")
         elif (count := self.components.count or 0) > (most := self.table.layout.n_columns - 1):
             raise ValueError(f"count {count} is above {most} (coded columns minus one)")
-        if self.table.neighbours is NeighbourRelation.ADDED:
-            raise ValueError(
-                "neighbours: added is for schemas alone in this version: a study has neighbours: "
-                "replaced, and its owners' numbers of rows are public"
-            )
+        if self.has_secret_rows:
+            self._check_secret_rows()
         if self.covariance is Covariance.WITHIN and not self.table.layout.with_sums:
             raise ValueError("covariance: within needs column sums (row_norm: include_sums: true)")
         if self.table.layout.halved_products and not self.privacy.halves_products:
             raise ValueError("row_norm: halved_products: true is for mechanism: gaussian")
         return self
+
+    def _check_secret_rows(self) -> None:
+        if self.continues is not None:
+            raise ValueError(
+                "neighbours: added: a study whose numbers of rows are secret is not continued yet"
+            )
+        if self.covariance is Covariance.WITHIN:
+            raise ValueError(
+                "covariance: within divides by each owner's number of rows, which neighbours: "
+                "added keeps secret: take covariance: pooled"
+            )
 
     def _check_continuing(self) -> None:
         if not self.table.only_tables:
@@ -471,6 +479,11 @@ class Study(BaseModel):
     def stated(self) -> Stated:
         """What the study is for, in its operator's words."""
         return Stated(**{each.name: getattr(self, each.name) for each in fields(Stated)})
+
+    @property
+    def has_secret_rows(self) -> bool:
+        """Whether the owners' numbers of rows are secret, and leave with noise alone."""
+        return self.table.neighbours is NeighbourRelation.ADDED
 
     @property
     def trust(self) -> Trust:
@@ -629,7 +642,7 @@ def require_continues(first: Study, second: Study, *, result_sha256: bytes | Non
             ("overlap", first.overlap, second.overlap),
             *(
                 (each, getattr(first.table, each), getattr(second.table, each))
-                for each in ("unit", "rows_counted", "max_rows_per_person")
+                for each in ("unit", "rows_counted", "max_rows_per_person", "neighbours")
             ),
         )
         if one != other

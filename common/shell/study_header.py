@@ -76,6 +76,10 @@ def _one_person(header: StudyHeader) -> str:
     return f"epsilon {spent_text(whole.epsilon)}, delta {whole.delta}{together}"
 
 
+def _number_of_rows(header: StudyHeader) -> str:
+    return "secret: it leaves with noise alone" if header.study.has_secret_rows else ""
+
+
 def _people(header: StudyHeader) -> str:
     unit = header.study.unit
     return unit.text if isinstance(unit, Person) else ""
@@ -91,6 +95,7 @@ FACTS = (
     HeaderFact("Each owner's release", _each_release),
     HeaderFact("One person, all owners together", _one_person),
     HeaderFact("A person's rows", _people, in_texts=True),
+    HeaderFact("Number of rows", _number_of_rows, in_texts=True),
     HeaderFact("Owners", lambda header: ", ".join(header.study.owners)),
     HeaderFact("Deadline", _deadline),
     HeaderFact("Trust", lambda header: header.study.trust.value),

@@ -204,7 +204,9 @@ def _together_lines(report: Verification) -> list[str]:
     deviation, products = law.deviation / unit, law.of_products.deviation / unit
     of_products = "" if law.of_products is law else f", of products {products:.3g}"
     whose = "the sum" if isinstance(noise, SumMechanism) else "each owner's sums"
-    owners = ", ".join(f"{each.owner} ({each.n_rows} rows)" for each in report.owners)
+    owners = ", ".join(
+        f"{each.owner} ({each.n_rows or 'a secret number of'} rows)" for each in report.owners
+    )
     missing, left, together = [], [], "guarantee of the components"
     if report.continues is not None:
         together = f"guarantee, together with study {report.continues}, which it continues"

@@ -362,7 +362,7 @@ def _sent(owner: OwnerStatus) -> tuple[str, str, str, str]:
     if owner.received is None:
         return "missing", "", "", ""
     synthetic = f"{owner.synthetic_coded_rows} coded, {owner.synthetic_decoded_rows} decoded"
-    return owner.received.isoformat(), str(owner.n_rows), str(owner.bytes), synthetic
+    return owner.received.isoformat(), str(owner.n_rows or "secret"), str(owner.bytes), synthetic
 
 
 def _opening(owner: OwnerStatus) -> str:

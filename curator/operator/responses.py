@@ -76,7 +76,7 @@ class OwnerStatus:
     """Contribution, synthetic rows and openings of one owner in a study."""
 
     name: Annotated[str, "name of the owner"]
-    n_rows: Annotated[int, "rows of its contribution"]
+    n_rows: Annotated[int, "rows of its contribution; 0: none, or secret"]
     bytes: Annotated[int, "bytes of its contribution"]
     received: Annotated[datetime | None, "when its contribution came; null without one"]
     synthetic_coded_rows: Annotated[int, "coded synthetic rows that it published"]

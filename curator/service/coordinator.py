@@ -44,6 +44,7 @@ from dppca.common.kernel.errors import (
     GarbledSumError,
     StoreError,
     StudyStateError,
+    TooFewRowsError,
     UnknownStudyError,
     UnreachableError,
 )
@@ -422,9 +423,12 @@ class StudyCoordinator:
             first = await self.first_result(record.study)
             calibration = await self.calibration(record)
             signed = await asyncio.to_thread(self._compute, record, calibration, first)
-        except GarbledSumError:
+        except (GarbledSumError, TooFewRowsError) as error:
+            garbled = isinstance(error, GarbledSumError)
+            why = lifecycle.GARBLED_REASON if garbled else lifecycle.TOO_FEW_ROWS_REASON
             await self._abort(
-                digest, lambda before: lifecycle.abort_garbled(before, taken, now=self._clock())
+                digest,
+                lambda before: lifecycle.abort_undecomposed(before, taken, why, now=self._clock()),
             )
             return
         checkpoint("result")

@@ -159,7 +159,7 @@ class FederationService(rpc.FederationServicer):
             limit=(caller.identity, "contribution") if stored_before else None,
             study=record.study.name,
             owner=caller.name,
-            rows=header.n_rows,
+            rows=header.n_rows or None,
             bytes=header.n_bytes,
             already_stored=stored_before,
         )

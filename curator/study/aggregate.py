@@ -36,6 +36,7 @@ from dppca.common.kernel.attestation.results import Result, ResultHeader
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.counted_rows import require_rows
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.study import Covariance, Study
@@ -76,7 +77,7 @@ def aggregate_masked(
 
     ``uploads`` are exactly the sealed set, and ``openings`` together contain every stream once;
     both are read one at a time. Raise `GarbledSumError` if they do not fit: a party did not follow
-    the protocol.
+    the protocol. Raise `TooFewRowsError` as `aggregate` does.
     """
     pooled = unmask(make_terms(study), uploads, openings)
     return _make_result(study, calibration, contributions, pooled, None, first)
@@ -90,6 +91,9 @@ def _make_result(
     within: NDArray[np.float64] | None,
     first: Round | None,
 ) -> Result:
+    layout, estimated_rows = study.table.layout, None
+    if study.has_secret_rows:
+        estimated_rows = require_rows(pooled, layout, calibration, n_owners=len(contributions))
     header = ResultHeader(
         study_digest=study.digest,
         shares=tuple(each.release.share for each in contributions),
@@ -100,19 +104,19 @@ def _make_result(
         noise_edge_draws=0,
         **asdict(describe_federation(study, calibration, first)),
         software=SOFTWARE,
+        estimated_rows=estimated_rows,
     )
     if study.continues is not None:
         return Result(header, pooled, None, None, np.empty(0), np.empty(0))
-    layout = study.table.layout
-    n_rows = sum(contribution.n_rows for contribution in contributions)
-    mean, second = unpack(pooled, n_rows, layout)
+    mean, second = unpack(pooled, header.n_rows, layout)
     covariance = pooled_covariance(mean, second, overwrite=True) if within is None else within
     with ThreadPoolExecutor(1) as pool:
         simulated = pool.submit(
             noise_edge,
             layout,
             law=calibration.law,
-            owner_rows=[contribution.n_rows for contribution in contributions],
+            owner_rows=header.owner_rows,
+            released=pooled,
             mean=mean,
             covariance=study.covariance,
             seed=int(study.digest[:16], 16),

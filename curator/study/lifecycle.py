@@ -44,6 +44,9 @@ from dppca.curator.study.study_record import Contribution, Sealing, StoredResult
 QUORUM_REASON = "The deadline passed, by the curator's clock, before enough owners had contributed."
 OPENERS_REASON = "The time to open passed, by the curator's clock, before enough openers had come."
 GARBLED_REASON = "The openings do not fit the contributions: the sum says nothing."
+TOO_FEW_ROWS_REASON = (
+    "The noised number of rows is below five of its deviations: nothing can be divided by it."
+)
 MAX_REASON_LENGTH = 200  # characters of the operator's reason, which owners are shown
 
 
@@ -197,16 +200,16 @@ def abort_late(record: StudyRecord, *, now: datetime) -> StudyRecord:
     return abort(record, OPENERS_REASON if record.state is StudyState.SEALED else QUORUM_REASON)
 
 
-def abort_garbled(
-    record: StudyRecord, taken: tuple[Contribution, ...], *, now: datetime
+def abort_undecomposed(
+    record: StudyRecord, taken: tuple[Contribution, ...], reason: str, *, now: datetime
 ) -> StudyRecord:
-    """Abort a study because its openings do not fit the contributions ``taken``.
+    """Abort a study because no result can be made of the contributions ``taken``.
 
     Raise `StudyStateError` if it is not due for decomposition, or has other contributions now.
     """
     next_state(record, Transition.DECOMPOSE)
     _require_due(record, NextAction.DECOMPOSE, taken, now)
-    return abort(record, GARBLED_REASON)
+    return abort(record, reason)
 
 
 def require_reason(reason: str) -> None:

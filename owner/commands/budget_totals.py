@@ -157,7 +157,7 @@ def _release(charged: Reservation | Recovery, history: History) -> ChargedReleas
         release_id=release_id,
         mechanism=request.mechanism,
         **request.price.amounts(),
-        rows=None if committed is None else committed.n_rows,
+        rows=None if committed is None else committed.n_rows or None,
         state=state,
         colluders=request.colluders,
         honest=request.honest,

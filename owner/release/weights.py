@@ -290,6 +290,11 @@ def request_weights(
     ``mechanism`` names another law. Raise `SettingError` if a setting is missing or out of range.
     """
     find_target(study.table, target)
+    if study.has_secret_rows:
+        raise SettingError(
+            f"study {study.name} keeps the number of rows secret, and a released model states it: "
+            "train on synthetic rows, or keep the model at this site"
+        )
     terms = WeightTerms(
         target=target,
         epsilon=parse_epsilon(epsilon),

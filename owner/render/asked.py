@@ -42,6 +42,7 @@ def describe_entries(layout: Layout) -> tuple[ReviewedEntries, ...]:
         "sums of their squares and of products of two": layout.n_products,
         "counts of rows in cells of histograms": sum(cells for _, cells in layout.histograms),
         "counts of rows in cells of tables and trees": sum(layout.tables),
+        "number of all rows": int(layout.with_count),
     }
     return tuple(ReviewedEntries(what=what, count=kinds[what]) for what in kinds if kinds[what])
 

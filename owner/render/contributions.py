@@ -23,7 +23,7 @@ class StoredCharge(ChargedCost):
     remaining: Annotated[
         Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
     ]
-    rows: Annotated[int, "rows that it was computed from"]
+    rows: Annotated[int, "rows that it was computed from; 0: secret"]
     bytes: Annotated[int, "size of what may leave"]
     mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     release_id: Annotated[DigestText, "identifier of the release"]
@@ -53,8 +53,9 @@ class ContributionDocument(StoredCharge):
 def contribution_text(document: ContributionDocument) -> str:
     """Return the number of bytes sent, their charge, and the next step."""
     again = " (the curator already had it)" if document.already_stored else ""
+    rows = f"{document.rows} rows" if document.rows else "a secret number of rows"
     return (
-        f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
+        f"Sent {document.bytes} bytes on {rows} to study {document.study}"
         f"{again}.\nIt was {charged_text(document)}.\n"
         f"State of the study: {show_state(document.state)}.\n"
         f"The curator's signed acknowledgement: {document.acknowledgement}.\n"

@@ -69,7 +69,7 @@ class ChargedRelease(ChargedCost):
     digest: Annotated[DigestText, "digest of the study, or of the request for a model"]
     release_id: Annotated[bytes, "identifier of the release"]
     mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
-    rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
+    rows: Annotated[int | None, "rows it was computed from; null: not drawn yet, or secret"]
     state: Annotated[Literal["reserved", "stored", "sent", "recovered"], "state of the release"]
     colluders: Annotated[int | None, "masked: owners that may collude with the curator; null else"]
     honest: Annotated[int | None, "masked: owners on whose noise it rests; null else"]
@@ -109,7 +109,7 @@ class RecoveredRelease(ChargedCost):
     population: Annotated[str, "population that it is charged to"]
     release_id: Annotated[bytes, "identifier of the release"]
     received: Annotated[datetime, "when the curator received it"]
-    rows: Annotated[int, "rows that its receipt states"]
+    rows: Annotated[int, "rows that its receipt states; 0: secret"]
     charged_before: Annotated[bool, "whether the ledger holds the charge already"]
     unproved: Annotated[str, "why this site's signature of the receipt does not verify; else empty"]
 
@@ -261,7 +261,7 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
             [
                 each.study,
                 each.received.isoformat(),
-                str(each.rows),
+                str(each.rows or "secret"),
                 decimal_text(each.epsilon),
                 decimal_text(each.delta),
                 f"{each.population} ({each.data_set}"

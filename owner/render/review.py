@@ -412,7 +412,9 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *more,
         *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
         *masked,
-        f"  the number of rows, {found.rows}, exactly",
+        f"  the number of rows, {found.rows}, with noise only: it is one of these numbers"
+        if found.relation.startswith("add-or-remove")
+        else f"  the number of rows, {found.rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),

@@ -40,12 +40,15 @@ def grid_rows(schema: Schema, *, copies: int = 1) -> list[Row]:
 
 
 def find_change(study: Study, *, copies: int = 1) -> Change:
-    """Compare all pairs of rows of the grid."""
+    """Compare all pairs of rows of the grid or, if rows are added, each row with none."""
     vectors = row_vectors(study.table, grid_rows(study.table, copies=copies))
     counted = np.ones(vectors.shape[1], np.int64)
     counted[study.table.layout.halved_places] = 2  # half of the variance costs twice as much
     l1, best, pair = 0, -1.0, (0, 0)
-    for number, vector in enumerate(vectors):
+    if study.has_secret_rows:
+        vectors = np.concatenate([vectors, np.zeros_like(vectors[:1])])
+    others = vectors[-1:] if study.has_secret_rows else vectors
+    for number, vector in enumerate(others, len(vectors) - len(others)):
         moved = np.abs(vectors - vector)
         l1 = max(l1, int(moved.sum(axis=1).max()))
         squares = moved.astype(np.float64) ** 2 @ counted

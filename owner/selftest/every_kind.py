@@ -505,4 +505,5 @@ def _blocks(layout: Layout) -> Blocks:
         what = "histogram" if number < len(layout.histograms) else "table"
         blocks[f"{what} at entry {start}"] = np.arange(start, start + size)
         start += size
+    blocks["the number of rows"] = np.arange(start, start + layout.with_count)
     return {name: places for name, places in blocks.items() if len(places)}

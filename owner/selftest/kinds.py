@@ -131,6 +131,22 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "rows in the unit ball without sums": _ball(row_norm={"include_sums": False}),
         "rows in the unit ball, sums of weight 0.5": _ball(sum_weight=0.5),
         "rows in the unit ball, halved products": _ball(row_norm={"halved_products": True}),
+        "rows added: products": _box(neighbours="added"),
+        "rows added: all together": _of(
+            age={**_COUNTED, "missing": "indicator"}, sex=_SEX, work=_WORK
+        )(
+            neighbours="added",
+            count_weight=3.0,
+            sum_weight=0.5,
+            histogram_weight=2.0,
+            targets=["sex0"],
+            square_weight=4,
+            tables=_MIXED,
+        ),
+        "rows added: in the unit ball": _ball(neighbours="added", count_weight=0.5),
+        "rows added: in the unit ball, halved products": _ball(
+            neighbours="added", row_norm={"halved_products": True}
+        ),
         "continued: tables alone": _box(
             only_tables=True, tables=[_TREE, {"table": ["sex0", "work0"]}], changes=_CONTINUES
         ),
@@ -334,7 +350,8 @@ def can_meet(first: tuple[str, str], second: tuple[str, str]) -> bool:
         return False
     if said == "groups" and parties == "one owner":
         return False
-    return not (parties.startswith("the owners'") and (continued or (ball and "without" in coding)))
+    apart = continued or coding.startswith("rows added") or (ball and "without" in coding)
+    return not (parties.startswith("the owners'") and apart)
 
 
 def _news(
@@ -407,8 +424,8 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         # The schema.
         "Schema.resolution_bits": "resolution",
         "Schema.max_rows_per_person": "rows",
-        "Schema.neighbours": "a study has one value",
-        "Schema.count_weight": "a study has one value",
+        "Schema.neighbours": "coding",
+        "Schema.count_weight": "coding",
         "Schema.unit": "coding",
         "Schema.rows_counted": "only 1 is possible",
         "Schema.sum_weight": "coding",

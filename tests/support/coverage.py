@@ -78,7 +78,9 @@ def people(n: int = 40_000, *, seed: int = 1) -> list[NDArray[np.float64] | NDAr
 def without_noise(asked: Estimates) -> Estimates:
     """Return the same numbers, as if they had no noise."""
     moments = asked.moments
-    noise = MomentNoise(moments.noise.layout, replace(moments.noise.entry, deviation=0.0))
+    noise = MomentNoise(
+        moments.noise.layout, replace(moments.noise.entry, deviation=0.0, of_rows=0.0)
+    )
     return replace(asked, moments=replace(moments, noise=noise))
 
 

@@ -17,6 +17,7 @@ class Block:
     """
 
     matrix: Array
+    sent: Array
 
     def __init__(self, noise: MomentNoise, attributes: Sequence[int]) -> None:
         columns = np.r_[0, np.flatnonzero(np.isin(noise.attribute, attributes))]
@@ -40,7 +41,10 @@ class Block:
     def of(cls, noise: MomentNoise, attributes: Iterable[int], reconciled: Array) -> "Block":
         """Return a block of all reconciled moments, shape (p + 1, p + 1)."""
         block = copy(_without_numbers(noise, tuple(sorted(set(attributes)))))
-        block.matrix = reconciled[np.ix_(block.columns, block.columns)]
+        places = np.ix_(block.columns, block.columns)
+        block.matrix = reconciled[places]
+        if noise.entry.of_rows:
+            block.sent = block.matrix - noise.unsent[places]
         return block
 
     def place(self, column: int) -> int:
@@ -78,7 +82,11 @@ class Block:
         own = np.concatenate([by_mean * self._noise.sum_weight, inside, squares], axis=1)
         contributions = self._entry.deviation * np.concatenate([own, elsewhere], axis=1)
         copies = np.r_[np.ones(own.shape[1]), np.tile(sizes, len(weights))]
-        return Noise(contributions, copies, np.full_like(copies, self._entry.excess))
+        found = Noise(contributions, copies, np.full_like(copies, self._entry.excess))
+        if not self._entry.of_rows:
+            return found
+        moved = np.einsum("kij,ij->k", np.triu(gradients), self.sent)
+        return found.with_rows(moved, self._entry)
 
     def variances_between(self, left: Array, right: Array) -> Array:
         """Variances of the noise of ``u' G v`` for all u and v, shape (len(left), len(right)).
@@ -118,7 +126,10 @@ class Block:
         by_mean = by_mean @ self._centre[1:, 1:]
         squares = (u * self._numeric[1:]) ** 2 @ v.T**2 / layout.square_weight**2
         total = between + by_mean**2 @ self._mean_variance[1:] + squares
-        return np.asarray(self._entry.deviation**2 * total)
+        total *= self._entry.deviation**2
+        if self._entry.of_rows:
+            total += (self._entry.of_rows * (left @ self.sent @ right.T)) ** 2
+        return np.asarray(total)
 
 
 @lru_cache(maxsize=64)

@@ -27,6 +27,11 @@ t_jc share entries only with sums of the other attribute's labels, by a constant
 removes.) So the covariance of any two functionals of the reconciled G is exact, from the columns
 that they use alone.
 
+Where the number of rows is secret, all that is sent is divided by n^, the noised number, and the
+identities are "adds up to n^". With t for the relative noise of n^, an entry G_ij moves by
+``-t (G_ij - P_ij)``, where P is what is left if all that was sent were 0: public squares, 1/K of
+labels. It is one noise in all numbers of a release.
+
 Sums of m Laplace noises are not normal: a functional with contributions c_e of the entries has an
 excess kurtosis of ``(3 / m) sum c_e^4 / (sum c_e^2)^2``.
 
@@ -42,6 +47,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
@@ -53,12 +59,14 @@ class EntryNoise:
     """Noise of one entry of weight 1, as a share of the rows.
 
     ``deviation`` is its standard deviation s, 0 without noise; ``mechanisms`` the number of noises
-    of ``law`` in the pool, any number above 0.
+    of ``law`` in the pool, any number above 0; ``of_rows`` the standard deviation of t, 0 where the
+    number of rows is public.
     """
 
     deviation: float
     law: type[NoiseLaw]
     mechanisms: float
+    of_rows: float = 0.0
 
     @property
     def excess(self) -> float:
@@ -71,12 +79,14 @@ class Noise:
     """Noise of k numbers, linear in independent noises of variance 1.
 
     ``contributions`` has shape (k, m): each of the ``copies`` (m,) of a noise contributes as much;
-    ``excess`` (m,) is its excess kurtosis.
+    ``excess`` (m,) is its excess kurtosis. With ``shares_rows`` the first is that of the number of
+    rows, which is the same in all numbers of a release.
     """
 
     contributions: Array
     copies: Array
     excess: Array
+    shares_rows: bool = False
 
     @cached_property
     def covariance(self) -> Array:
@@ -97,7 +107,7 @@ class Noise:
 
     def combine(self, weights: Array) -> Noise:
         """Return the noise of linear combinations; ``weights`` has shape (r, k)."""
-        return Noise(weights @ self.contributions, self.copies, self.excess)
+        return Noise(weights @ self.contributions, self.copies, self.excess, self.shares_rows)
 
     def draw_units(self, size: int, rng: np.random.Generator) -> Array:
         """Draw the independent noises, shape (m, size), each the sum of its copies.
@@ -112,12 +122,26 @@ class Noise:
         return np.asarray(drawn * np.sqrt(self.copies)[:, None])
 
     def beside(self, other: Noise) -> Noise:
-        """Return the noise of the sums with k numbers of independent noise."""
+        """Return the noise of the sums with k numbers whose noise is independent but for rows'."""
+        if other.shares_rows and not self.shares_rows:
+            return other.beside(self)
+        first, own = other.contributions, self.contributions
+        shared = int(other.shares_rows)
+        if shared:
+            own = np.concatenate([own[:, :1] + first[:, :1], own[:, 1:]], axis=1)
         return Noise(
-            np.concatenate([self.contributions, other.contributions], axis=1),
-            np.concatenate([self.copies, other.copies]),
-            np.concatenate([self.excess, other.excess]),
+            np.concatenate([own, first[:, shared:]], axis=1),
+            np.concatenate([self.copies, other.copies[shared:]]),
+            np.concatenate([self.excess, other.excess[shared:]]),
+            self.shares_rows,
         )
+
+    def with_rows(self, moved: Array, entry: EntryNoise) -> Noise:
+        """Return the noise with that of the number of rows; ``moved`` is ``G - P``, shape (k,)."""
+        if not entry.of_rows:
+            return self
+        rows = Noise(-entry.of_rows * moved[:, None], np.ones(1), np.array([entry.excess]), True)
+        return rows.beside(self)
 
 
 def form(u: Array, v: Array) -> Array:
@@ -130,6 +154,11 @@ def form(u: Array, v: Array) -> Array:
     places = np.arange(gradient.shape[-1])
     gradient[..., places, places] /= 2
     return gradient
+
+
+def border(mean: Array, second: Array) -> Array:
+    """Return the moments of (1, coded row), shape (p + 1, p + 1), of mean and second moment."""
+    return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], second]])
 
 
 class MomentNoise:
@@ -175,6 +204,13 @@ class MomentNoise:
         other = ~np.isin(self._categoricals, self.attribute[columns])
         sizes = self._sizes[other]
         return np.sqrt(self._pull[np.ix_(columns, other)]) / sizes, sizes
+
+    @cached_property
+    def unsent(self) -> Array:
+        """P: the moments, shape (p + 1, p + 1), if all that was sent were 0."""
+        mean, second = unpack(np.zeros(self.layout.n_entries, np.int64), 1, self.layout)
+        nothing = np.zeros(self.layout.n_columns) if mean is None else mean
+        return self.reconcile(border(nothing, second))
 
     def reconcile(self, matrix: Array) -> Array:
         """Project released moments, shape (p + 1, p + 1), onto the identities; a new array."""

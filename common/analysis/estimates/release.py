@@ -17,7 +17,14 @@ from math import ceil, sqrt
 import numpy as np
 
 from dppca.common.analysis.estimates.block import Block
-from dppca.common.analysis.estimates.noise import Array, EntryNoise, MomentNoise, Noise, form
+from dppca.common.analysis.estimates.noise import (
+    Array,
+    EntryNoise,
+    MomentNoise,
+    Noise,
+    border,
+    form,
+)
 from dppca.common.analysis.estimates.variables import Codes, Names
 from dppca.common.analysis.estimators.relations import least_epsilon
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
@@ -27,7 +34,6 @@ from dppca.common.kernel.moments.moments import unpack, unpack_histograms, unpac
 from dppca.common.kernel.privacy.composition import compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.partitions import TableCells
 from dppca.common.kernel.study import Study
@@ -54,7 +60,7 @@ class Linear:
     def part(self, place: int, size: int = 1) -> Linear:
         """Return some of the numbers, from a place on."""
         own, noise = slice(place, place + size), self.noise
-        return Linear(self.values[own], Noise(noise.contributions[own], noise.copies, noise.excess))
+        return Linear(self.values[own], replace(noise, contributions=noise.contributions[own]))
 
 
 def bilinear(block: Block, left: Array, right: Array) -> Linear:
@@ -88,7 +94,7 @@ class Counts:
         values = centred @ self.shares.ravel() + weights.mean(axis=1)  # all cells add up to one
         excess = np.full(weights.shape[1], self.entry.excess)
         noise = Noise(centred * self.entry.deviation, np.ones_like(excess), excess)
-        return Linear(values, noise)
+        return Linear(values, noise.with_rows(centred @ self.shares.ravel(), self.entry))
 
 
 @dataclass(frozen=True)
@@ -209,18 +215,18 @@ def released_moments(published: Published) -> ReconciledMoments:
     base, header, counts = rounds[0], result.header, list[Counts]()
     for each in rounds:
         study, noised = each.study, each.result
-        entry = _entry_noise(study, calibrate(study), [own.n_rows for own in noised.header.shares])
+        entry = _entry_noise(study, calibrate(study), noised.header.owner_rows)
         histograms = unpack_histograms(noised.pooled, noised.header.n_rows, study.table.layout)
         tables = unpack_tables(noised.pooled, noised.header.n_rows, study.table.layout)
         counts += _counts(study, [own for own in histograms if own is not None], tables, entry)
     study, noised, layout = base.study, base.result, base.study.table.layout
-    owner_rows = [own.n_rows for own in noised.header.shares]
+    owner_rows = noised.header.owner_rows
     noise = MomentNoise(layout, _entry_noise(study, calibrate(study), owner_rows))
     matrix = None
     if layout.with_products:
         mean, second = unpack(noised.pooled, noised.header.n_rows, layout)
         matrix = noise.reconcile(
-            _bordered(np.zeros(layout.n_columns) if mean is None else mean, second)
+            border(np.zeros(layout.n_columns) if mean is None else mean, second)
         )
     return ReconciledMoments(
         *(study, sum(owner_rows), len(owner_rows), noise, calibrate(study), matrix, tuple(counts)),
@@ -250,14 +256,10 @@ def expected_moments(
     guarantee = compose_guarantee(study, calibration)
     return ReconciledMoments(
         *(study, sum(owner_rows), len(owner_rows), noise, calibration),
-        noise.reconcile(_bordered(mean, second)) if layout.with_products else None,
+        noise.reconcile(border(mean, second)) if layout.with_products else None,
         tuple(_counts(study, histograms, tables, entry)),
-        *(guarantee.epsilon, guarantee.delta, Relation.REPLACE_ONE.value),
+        *(guarantee.epsilon, guarantee.delta, calibration.sensitivity.relation.value),
     )
-
-
-def _bordered(mean: Array, second: Array) -> Array:
-    return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], second]])
 
 
 def _entry_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) -> EntryNoise:
@@ -273,7 +275,8 @@ def _entry_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) ->
         steps = np.arange(-_REACH, _REACH + 1)
         exact = float(steps**2 @ (law.cdf(steps) - law.cdf(steps - 1)))
         deviation *= sqrt(exact) / law.deviation
-    return EntryNoise(deviation, type(law), mechanisms)
+    weight = float(study.table.layout.count_weight)
+    return EntryNoise(deviation, type(law), mechanisms, deviation / weight if weight else 0.0)
 
 
 def _counts(

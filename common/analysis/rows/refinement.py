@@ -88,11 +88,12 @@ class PlannedRounds:
 
 
 def plan_rounds(study: Study, whole: Calibration, *, n_rows: int) -> PlannedRounds | None:
-    """Return a study's budget in two parts; None for a study that continues another, or the ball.
+    """Return a study's budget in two parts; None for a study that cannot be continued, or the ball.
 
     ``whole`` is the study's calibration. A Gaussian budget is halved in rho, a pure one in epsilon.
     """
-    if study.continues is not None or study.table.row_norm is not None:
+    table = study.table
+    if study.continues is not None or table.row_norm is not None or study.has_secret_rows:
         return None
     half = PrivacyCost(whole.charge.epsilon / 2, whole.charge.rho / 2).epsilon_at(whole.delta)
     delta = study.privacy.delta
@@ -123,6 +124,10 @@ def require_refinable(first: Study, target: str, delta: Decimal | None) -> None:
     """
     if first.continues is not None:
         raise SettingError(f"study {first.name} continues another itself: refine that one")
+    if first.has_secret_rows:
+        raise SettingError(
+            f"study {first.name} keeps the number of rows secret: it cannot be continued yet"
+        )
     if target not in (attribute.name for attribute in first.table.attributes):
         raise SettingError(f"{target} is not an attribute of study {first.name}")
     if LAWS[first.privacy.mechanism].needs_delta != (delta is not None):

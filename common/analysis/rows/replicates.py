@@ -43,6 +43,7 @@ from dppca.common.kernel.attestation.results import Published, Result, result_to
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import unpack_mean
+from dppca.common.kernel.privacy.counted_rows import require_rows
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 
@@ -86,10 +87,11 @@ def draw_replicate(
 def _add_noise(published: Published, rng: np.random.Generator) -> Result:
     """Return a result whose sums have the law of their noise once more.
 
-    Its spectrum stays as it was: rows of a field do not depend on it.
+    Its spectrum stays as it was: rows of a field do not depend on it. Raise `TooFewRowsError` if a
+    noised number of rows, drawn once more, is refused.
     """
     result, study = published.result, published.study
-    calibration, rows = calibrate(study), [each.n_rows for each in result.header.shares]
+    calibration, rows = calibrate(study), result.header.owner_rows
     source = NoiseSource(
         rng,
         study.table.layout,
@@ -100,10 +102,14 @@ def _add_noise(published: Published, rng: np.random.Generator) -> Result:
         mechanisms=calibration.mechanisms(len(rows)),
     )
     pooled = result.pooled + source.packed()[0].astype(np.int64)
-    mean, before = unpack_mean(pooled, sum(rows), study.table.layout), result.first
+    header, layout, before = result.header, study.table.layout, result.first
+    if study.has_secret_rows:
+        counted = require_rows(pooled, layout, calibration, n_owners=len(rows))
+        header = replace(header, estimated_rows=counted)
+    mean = unpack_mean(pooled, header.n_rows, layout)
     if before is not None:
         before = replace(before, result=_add_noise(before, rng))
-    return replace(result, pooled=pooled, mean=mean, first=before)
+    return replace(result, header=header, pooled=pooled, mean=mean, first=before)
 
 
 class _Holder(Protocol):

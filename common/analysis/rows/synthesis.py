@@ -290,12 +290,12 @@ def _fit_decoding(
 
 def released_noise(result: Result, study: Study) -> float:
     """Standard deviation of the noise of a released product of weight 1, as a share of the rows."""
-    calibration, shares = calibrate(study), result.header.shares
+    calibration, owner_rows = calibrate(study), result.header.owner_rows
     return entry_noise(
         study.table.layout,
         deviation=calibration.law.deviation,
-        owner_rows=[share.n_rows for share in shares],
-        mechanisms=calibration.mechanisms(len(shares)),
+        owner_rows=owner_rows,
+        mechanisms=calibration.mechanisms(len(owner_rows)),
     )
 
 

@@ -76,7 +76,9 @@ class NoiseSource:
     for halved products; the width is in units of ``4**-g``, any size, fractions included.
     ``owner_rows`` are all at least 1. With ``own_means`` the owners' means are drawn one by one,
     for a covariance within owners; ``mechanisms`` is the number of such noises in the pool, any
-    number above 0, None for one per owner.
+    number above 0, None for one per owner. ``released`` is the pooled packed vector, shape (D,):
+    where the number of rows is noised, and has the relative noise t, each entry A moves by ``-t A``
+    too; None leaves that out.
     """
 
     def __init__(
@@ -89,7 +91,9 @@ class NoiseSource:
         owner_rows: Sequence[int],
         own_means: bool,
         mechanisms: float | None = None,
+        released: NDArray[np.int64] | None = None,
     ) -> None:
+        self._released = released if layout.with_count else None
         self._rng = rng
         self._layout = layout
         self._law = law
@@ -113,6 +117,8 @@ class NoiseSource:
             packed[: layout.n_sums] = each.sum(axis=0)
             squares = self._squares_of_means(each)
         packed[layout.halved_places] *= np.sqrt(0.5)
+        if self._released is not None:
+            packed -= packed[-1] / (layout.count_unit * self._n_rows) * self._released
         return np.rint(packed, out=packed), squares
 
     def draw(self) -> NoiseDraw:

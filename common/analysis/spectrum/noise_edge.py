@@ -61,6 +61,7 @@ def noise_edge(
     seed: int,
     draws: int = 200,
     mechanisms: float | None = None,
+    released: NDArray[np.int64] | None = None,
 ) -> NoiseEdge:
     """Simulate the noise of a study.
 
@@ -82,6 +83,8 @@ def noise_edge(
         Number wanted; the number used is in the result.
     mechanisms
         Number of such noises in the pool; None for one per owner.
+    released
+        The pooled packed vector, shape (D,), of which a noised number of rows is a part.
     """
     p = layout.n_columns
     within = covariance is Covariance.WITHIN and mean is not None
@@ -95,6 +98,7 @@ def noise_edge(
         mean=mean,
         own_means=within,
         mechanisms=mechanisms,
+        released=released,
     )
     if p < _LANCZOS_FROM:
         source = find.source(seed)
@@ -119,7 +123,9 @@ class _Simulation:
         mean: NDArray[np.float64] | None,
         own_means: bool,
         mechanisms: float | None,
+        released: NDArray[np.int64] | None,
     ) -> None:
+        self._released = released
         self._layout = layout
         self._law = law
         self._rows = owner_rows
@@ -137,6 +143,7 @@ class _Simulation:
             owner_rows=self._rows,
             own_means=self._own_means,
             mechanisms=self._mechanisms,
+            released=self._released,
         )
 
     def dense(self, source: NoiseSource) -> float:

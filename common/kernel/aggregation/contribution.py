@@ -24,8 +24,8 @@ from dppca.common.kernel.study import Study
 class MaskedRelease:
     """A masked contribution of one owner, ready to be stored and sent.
 
-    ``release_id`` has 16 bytes, drawn with the reservation; ``content`` is the upload's bytes;
-    ``receipt`` states its cost.
+    ``release_id`` has 16 bytes, drawn with the reservation; ``n_rows`` is as in the receipt, 0
+    where it is secret; ``content`` is the upload's bytes; ``receipt`` states its cost.
     """
 
     release_id: bytes
@@ -76,7 +76,7 @@ def draw_masked(
         software=SOFTWARE,
         statement_sha256=statement_sha256(upload),
     )
-    return MaskedRelease(release_id, moments.n_rows, content, receipt)
+    return MaskedRelease(release_id, receipt.n_rows, content, receipt)
 
 
 def statement_sha256(upload: Upload) -> str:

@@ -44,6 +44,7 @@ from dppca.common.kernel.moments.moments import (
     unpack_mean,
     unpack_tables,
 )
+from dppca.common.kernel.privacy.counted_rows import count_rows, split_rows
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.study import Covariance, Study
 
@@ -54,7 +55,9 @@ class Share:
 
     owner: Annotated[str, "name of the owner"]
     release_id: Annotated[DigestText, "identifier of the release"]
-    n_rows: Annotated[int, "rows that its receipt states"] = field(metadata={"key": "rows"})
+    n_rows: Annotated[int, "rows that its receipt states; 0: secret"] = field(
+        metadata={"key": "rows"}
+    )
     payload_sha256: Annotated[DigestText, "SHA-256 of the release"]
 
 
@@ -73,6 +76,8 @@ class ResultHeader:
     noise_edge
         95 % quantile of the largest eigenvalue that the noise alone would give, in the units of
         the eigenvalues, from ``noise_edge_draws`` simulated draws.
+    estimated_rows
+        Rows of all owners by their noised number, where it is secret; else None.
     epsilon, delta
         Guarantee over all owners of the study: one owner's, or the sum if people overlap; decimals
         as text.
@@ -93,11 +98,27 @@ class ResultHeader:
     software: str
     label: str = Label.RELEASED.value
     version: int = 1
+    estimated_rows: int | None = None
 
     @property
     def n_rows(self) -> int:
-        """Rows of all owners that took part."""
-        return sum(share.n_rows for share in self.shares)
+        """Rows of all owners that took part: an estimate where their numbers are secret."""
+        stated = sum(share.n_rows for share in self.shares)
+        return stated if self.estimated_rows is None else self.estimated_rows
+
+    @property
+    def owner_rows(self) -> list[int]:
+        """Rows of each owner that took part; where they are secret, equal parts of the estimate."""
+        if self.estimated_rows is None:
+            return [share.n_rows for share in self.shares]
+        return split_rows(self.estimated_rows, len(self.shares))
+
+    def document(self) -> dict[str, Any]:
+        """Return the fields as JSON has them; an estimate only where there is one."""
+        fields = asdict(self)
+        if self.estimated_rows is None:
+            del fields["estimated_rows"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +198,7 @@ _ROUNDING = 1e-6
 def result_to_bytes(result: Result) -> bytes:
     """Return the result file."""
     arrays: dict[str, NDArray[Any]] = {
-        "header": np.frombuffer(canonical_json(asdict(result.header)), np.uint8),
+        "header": np.frombuffer(canonical_json(result.header.document()), np.uint8),
         "pooled": result.pooled.astype("<i8", copy=False),
     }
     if result.header.count:
@@ -299,10 +320,15 @@ def _check(header: ResultHeader, arrays: Mapping[str, NDArray[Any]], study: Stud
         if array is not None and not np.all(np.isfinite(array)):
             raise ArtefactError(f"the result's array {name} is not finite")
     kept = range(1, p) if decomposed else range(1)
-    counts = (header.count, header.noise_edge_draws, *(each.n_rows for each in header.shares))
+    counts = [header.count, header.noise_edge_draws, *(each.n_rows for each in header.shares)]
+    if header.estimated_rows is not None:
+        counts.append(header.estimated_rows)
     sound = all(type(each) is int and 0 <= each <= _MOST_ROWS for each in counts)
     if not sound or header.n_rows < 1 or header.count not in kept:
         raise ArtefactError("the result's header is out of range")
+    counted = count_rows(arrays["pooled"], layout) if study.has_secret_rows else None
+    if header.estimated_rows != counted or (counted and any(each.n_rows for each in header.shares)):
+        raise ArtefactError("the result's header has other numbers of rows than its sums")
     if decomposed:
         _check_numbers(header, arrays, study)
 

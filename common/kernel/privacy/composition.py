@@ -71,6 +71,14 @@ _PUBLIC = (
     "It is public which owner has rows of a person, and how many rows each owner has: "
     "membership at a site is not protected."
 )
+_ADDED = (
+    "Neighbouring tables differ by one person, all of whose rows one of them lacks: that person is "
+    "added or removed."
+)
+_NOISED = (
+    "It is public which owners take part. How many rows or people each of them has is not: the "
+    "numbers leave with noise."
+)
 _COMPUTATIONAL = (
     "The guarantee is computational: it rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and "
     "ECDSA on P-256."
@@ -113,11 +121,7 @@ def compose_guarantee(
     epsilon, delta = _together(rounds, most)
     described = (
         (
-            *(
-                (_REPLACE_PERSON, describe_overlap(one), _ANY_ROWS, _PUBLIC_PEOPLE)
-                if isinstance(one.unit, Person)
-                else (_REPLACE_ONE, describe_overlap(one), _ROWS_PER_PERSON, _PUBLIC)
-            ),
+            *_describe_rows(one),
             *describe_trust(one),
         )
         for one in (each.study for each in rounds)
@@ -127,6 +131,17 @@ def compose_guarantee(
         delta=decimal_text(delta),
         assumptions=tuple(dict.fromkeys(line for lines in described for line in lines)),
     )
+
+
+def _describe_rows(study: Study) -> tuple[str, str, str, str]:
+    """Return which tables are neighbours, whose rows they differ in, and what is public of rows."""
+    people, overlap = isinstance(study.unit, Person), describe_overlap(study)
+    most = _ANY_ROWS if people else _ROWS_PER_PERSON
+    if study.has_secret_rows:
+        return _ADDED, overlap, most, _NOISED
+    if people:
+        return _REPLACE_PERSON, overlap, most, _PUBLIC_PEOPLE
+    return _REPLACE_ONE, overlap, most, _PUBLIC
 
 
 def _together(rounds: Sequence[Round], most: Decimal) -> tuple[Decimal, Decimal]:

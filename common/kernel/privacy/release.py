@@ -138,8 +138,9 @@ def receipt_from_bytes(content: bytes) -> MomentReceipt:
 class Release:
     """Noised moments of one owner for one study, ready to leave.
 
-    ``release_id`` are 16 bytes, drawn with the reservation; ``packed`` is int64 modulo 2**64, shape
-    (D,), in units of ``4**-g``; ``receipt`` has its claims and its cost.
+    ``release_id`` are 16 bytes, drawn with the reservation; ``n_rows`` is as in the receipt, 0
+    where it is secret; ``packed`` is int64 modulo 2**64, shape (D,), in units of ``4**-g``;
+    ``receipt`` has its claims and its cost.
     """
 
     release_id: bytes
@@ -297,7 +298,7 @@ def draw(
         ledger_sequence=ledger_sequence,
         software=SOFTWARE,
     )
-    return Release(release_id, moments.n_rows, packed, receipt)
+    return Release(release_id, receipt.n_rows, packed, receipt)
 
 
 def noise_moments(
@@ -332,7 +333,8 @@ def receipt_for(
 ) -> MomentReceipt:
     """Return the only receipt that a release of ``study`` can carry; a verifier compares with it.
 
-    ``calibration`` is the study's, from `calibrate`; digests are hexadecimal. ``ledger_sequence``
+    ``calibration`` is the study's, from `calibrate`; digests are hexadecimal. ``n_rows`` is stated
+    as 0 by a study whose numbers of rows are secret. ``ledger_sequence``
     and ``software`` are the owner's; all other fields follow from the study and the release. A
     masked contribution has another receipt (`masked_receipt_for`).
     """
@@ -341,7 +343,7 @@ def receipt_for(
         study_digest=study.digest,
         schema_digest=study.table.digest,
         release_id=release_id.hex(),
-        n_rows=n_rows,
+        n_rows=0 if study.has_secret_rows else n_rows,
         claims=MomentClaims(study.table.layout.n_entries, payload_sha256, nominal),
         noise=NoiseSection.from_calibration(calibration),
         ledger_sequence=ledger_sequence,

@@ -29,7 +29,8 @@ class Sent:
     time
         When it was charged, in ISO 8601 form.
     n_rows, n_bytes
-        What it was computed from and its size; 0 until it is drawn, or if it was recovered.
+        What it was computed from and its size; 0 until it is drawn, or if it was recovered; rows
+        also where their number is secret.
     left, whole
         Epsilon of the lifetime budget; None if policy.yaml does not state it now.
     """

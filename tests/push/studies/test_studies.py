@@ -27,8 +27,10 @@ COUNTED = {
 }
 
 
-@pytest.mark.parametrize("trust", ["owner", "aggregate"])
-def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("trust", "rows"), [("owner", "replaced"), ("aggregate", "replaced"), ("aggregate", "added")]
+)
+def test_a_study_comes_to_files_that_verify(trust: str, rows: str, tmp_path: Path) -> None:
     with Processes() as live:
         federation = LocalFederation(live, tmp_path, make_authority(tmp_path / "authority"))
         federation.start()
@@ -36,7 +38,8 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
         live.each(drivers, SiteDriver.join)
         sites = [OwnerSite(federation.site(name), name) for name in OWNERS]
         masked = trust == "aggregate"
-        study = study_of_sites(sites, **COUNTED) if masked else make_study(owners=OWNERS, **COUNTED)
+        asked = {**COUNTED, "neighbours": rows, "epsilon": "3"}
+        study = study_of_sites(sites, **asked) if masked else make_study(owners=OWNERS, **asked)
         (tmp_path / "study.yaml").write_bytes(study.canonical_bytes())
         federation.operate("study", "create", tmp_path / "study.yaml", "--yes")
         for name in OWNERS:
@@ -51,7 +54,7 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
     assert {path.suffix for path in made} == {".npz", ".parquet", ".json"}, "files and envelopes"
     for path in made:
         code, verified = sites[-1].run("verify", str(path))
-        assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "1")
+        assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "3")
     elsewhere = ("--output", str(tmp_path / "elsewhere"))
     drawn = ("synthesize", study.name, "--rows", "50", "--form", "decoded")
     assert sites[-1].run(*drawn)[0] == SettingError.exit_code, "other rows were signed and sent"

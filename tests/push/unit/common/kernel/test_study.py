@@ -37,11 +37,21 @@ def test_a_study_that_does_not_say_how_many_rows_a_person_may_have_is_refused() 
     assert study_from_mapping(silent).max_rows_per_person == 7
 
 
-def test_a_study_whose_number_of_rows_is_secret_is_refused() -> None:
+def test_a_study_whose_number_of_rows_is_secret_divides_by_no_owners_own_and_is_not_continued() -> (
+    None
+):
     silent = document()
     silent["schema"]["neighbours"] = "added"
-    with pytest.raises(StudyError, match="a study has neighbours: replaced"):
-        study_from_mapping(silent)
+    made = study_from_mapping(silent)
+    assert made.has_secret_rows
+    assert not study_from_mapping(document()).has_secret_rows
+    assert study_from_canonical(made.canonical_bytes()) == made
+    with pytest.raises(StudyError, match="divides by each owner's number of rows"):
+        study_from_mapping({**silent, "covariance": "within"})
+    alone = {**silent["schema"], "only_tables": True, "tables": [{"table": ["x", "y"]}]}
+    continues = {"study": "0" * 64, "result": "1" * 64}
+    with pytest.raises(StudyError, match="numbers of rows are secret is not continued yet"):
+        study_from_mapping({**silent, "schema": alone, "continues": continues, "components": None})
 
 
 def test_a_study_of_people_says_no_number_of_rows() -> None:

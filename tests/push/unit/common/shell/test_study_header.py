@@ -17,7 +17,9 @@ def test_texts_begin_with_the_operators_words_and_pages_with_the_name() -> None:
     header = StudyHeader(STUDY, StudyState.OPEN)
     assert header.lines() == STUDY.stated.lines()
     assert [name for name, _ in header.rows()] == [
-        each.name for each in FACTS if each.name not in ("Deadline", "A person's rows")
+        each.name
+        for each in FACTS
+        if each.name not in ("Deadline", "A person's rows", "Number of rows")
     ]
     assert dict(header.rows())["Digest"] == STUDY.digest
     assert "State" not in dict(StudyHeader(STUDY).rows())
@@ -27,6 +29,11 @@ def test_a_study_of_people_says_so_in_every_text() -> None:
     people = make_study("census", unit="person", max_rows_per_person=None)
     said = "A person's rows: any number; together they weigh as one row"
     assert StudyHeader(people).lines() == [said]
+
+
+def test_a_study_whose_numbers_of_rows_are_secret_says_so_in_every_text() -> None:
+    secret = StudyHeader(make_study("census", neighbours="added"))
+    assert secret.lines() == ["Number of rows: secret: it leaves with noise alone"]
 
 
 def test_one_more_fact_is_shown_by_texts_and_pages(monkeypatch: pytest.MonkeyPatch) -> None:

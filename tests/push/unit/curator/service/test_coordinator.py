@@ -11,7 +11,13 @@ import pytest
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.errors import DppcaError, GarbledSumError, LimitError, StoreError
+from dppca.common.kernel.errors import (
+    DppcaError,
+    GarbledSumError,
+    LimitError,
+    StoreError,
+    TooFewRowsError,
+)
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.study import Study
 from dppca.curator.observability.log import LOGGER
@@ -242,14 +248,21 @@ def test_what_fails_is_tried_again_later(
         assert curator.record(SECOND).state is StudyState.DECOMPOSED
 
 
-def test_openings_that_do_not_fit_end_a_study_unless_an_operator_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (GarbledSumError, lifecycle.GARBLED_REASON),
+        (TooFewRowsError, lifecycle.TOO_FEW_ROWS_REASON),
+    ],
+)
+def test_sums_that_make_no_result_end_a_study_unless_an_operator_has(
+    error: type[DppcaError], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def garbled(*_: object) -> NoReturn:
-        raise GarbledSumError("they do not fit")
+    def no_result(*_: object) -> NoReturn:
+        raise error("there is none")
 
-    monkeypatch.setattr(coordinator, "aggregate_masked", garbled)
-    for aborted, reason in ((False, lifecycle.GARBLED_REASON), (True, "no longer wanted")):
+    monkeypatch.setattr(coordinator, "aggregate_masked", no_result)
+    for aborted, reason in ((False, why), (True, "no longer wanted")):
         with stepped(tmp_path / str(aborted), MASKED_STUDY) as curator:
             curator.loop.work_off()
             curator.vote(*OPENERS[:3])

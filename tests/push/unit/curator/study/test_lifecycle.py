@@ -184,7 +184,9 @@ def test_a_sealed_study_is_decomposed_once_every_stream_is_opened(
         after = lifecycle.decompose(record, record.contributions, RESULT, now=now)
         assert (after.state, after.result) == (StudyState.DECOMPOSED, RESULT)
         assert (after.sealing, after.openings) == (record.sealing, record.openings)
-        garbled = lifecycle.abort_garbled(record, record.contributions, now=now)
+        garbled = lifecycle.abort_undecomposed(
+            record, record.contributions, lifecycle.GARBLED_REASON, now=now
+        )
         assert garbled.reason == lifecycle.GARBLED_REASON
         for other, taken in (
             (after, record.contributions),
@@ -192,7 +194,7 @@ def test_a_sealed_study_is_decomposed_once_every_stream_is_opened(
             (record, record.contributions[1:]),
         ):
             with pytest.raises(StudyStateError):
-                lifecycle.abort_garbled(other, taken, now=now)
+                lifecycle.abort_undecomposed(other, taken, lifecycle.GARBLED_REASON, now=now)
     else:
         with pytest.raises(StudyStateError, match="still waits for openers"):
             lifecycle.decompose(record, record.contributions, RESULT, now=now)

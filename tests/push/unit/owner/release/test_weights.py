@@ -33,6 +33,7 @@ from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files
 from tests.support.noise import seed_noise
 from tests.support.sites import N_ROWS, OwnerSite, error_of, make_trained_site
+from tests.support.studies import make_study
 
 ASK = ("train", "site-test", "--target", "ill", "--method", "dp-svm")
 BUDGET = Budget(Decimal(10), Decimal("1e-6"))
@@ -54,6 +55,12 @@ def _plan(folder: Path, study: Study, **changes: Any) -> WeightRelease:
     request = request_weights(study, data_set="survey", **asked)
     result, digest = kept_result(load_site(folder), study)
     return plan_release(request, result, n_rows=N_ROWS, components_sha256=digest.hex())
+
+
+def test_a_model_that_states_the_number_of_rows_is_refused_where_it_is_secret() -> None:
+    study = make_study("latent", neighbours="added")
+    with pytest.raises(SettingError, match="keeps the number of rows secret"):
+        request_weights(study, data_set="survey", target="ill", epsilon="1", delta=None, C=0.01)
 
 
 @pytest.mark.parametrize("changed", [["--C", "0.02"], ["--target", "colour"], ["--epsilon", "2"]])

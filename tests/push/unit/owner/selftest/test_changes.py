@@ -7,7 +7,10 @@ from dppca.owner.selftest.changes import change_of_weights, find_change, grid_ro
 from dppca.owner.selftest.kinds import CODINGS, laws_of
 from dppca.owner.selftest.releases import make_study, privacy_of
 
-ATTAINED = ("products", "binaries", "sums of weight 2", "targets of weight 2", "trees")
+ATTAINED = (
+    "products", "binaries", "sums of weight 2", "targets of weight 2", "trees",
+    "rows added: products", "rows added: all together",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("coding", sorted(CODINGS))

@@ -10,13 +10,20 @@ from numpy.typing import NDArray
 
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates
-from dppca.common.analysis.estimates.release import expected_moments
-from dppca.common.kernel.attestation.results import Published
-from dppca.common.kernel.errors import SettingError
+from dppca.common.analysis.estimates.noise import Noise
+from dppca.common.analysis.estimates.release import (
+    Linear,
+    ReconciledMoments,
+    bilinear,
+    expected_moments,
+    released_moments,
+)
+from dppca.common.kernel.attestation.results import Published, result_from_bytes, result_to_bytes
+from dppca.common.kernel.errors import ArtefactError, SettingError, TooFewRowsError
 from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, encode, find_cells
-from dppca.common.kernel.study import Study
+from dppca.common.kernel.study import Study, study_from_mapping
 from tests.support.coverage import Question, without_noise
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
@@ -135,3 +142,69 @@ def test_a_forecast_has_the_standard_errors_of_a_release() -> None:
     questions: list[Question] = [lambda e: e.proportion("plan"), lambda e: e.mean("weight")]
     for ask in questions:
         assert_allclose(ask(expected).bse, ask(_asked(1)).bse, rtol=1e-9)
+
+
+def test_the_noise_of_a_secret_number_of_rows_enters_each_number_by_its_derivative() -> None:
+    """Another number of rows moves products, means and counts of cells as their noise says."""
+    document = STUDY.model_dump(mode="json", by_alias=True)
+    document["schema"]["neighbours"] = "added"
+    study = study_from_mapping({k: v for k, v in document.items() if v is not None})
+    result = pooled_result(study, [_moments(study, ROWS)] * 2, seed=5)
+    assert result.header.estimated_rows == result.header.n_rows
+    assert abs(result.header.n_rows - 2 * N) < N
+    assert result_from_bytes(result_to_bytes(result), study).header == result.header
+    for wrong in (None, result.header.n_rows + 1):
+        other = replace(result, header=replace(result.header, estimated_rows=wrong))
+        with pytest.raises(ArtefactError, match=r"other numbers of rows|out of range"):
+            result_from_bytes(result_to_bytes(other), study)
+    few = [column[:3] for column in ROWS]
+    with pytest.raises(TooFewRowsError, match="less than 5 times its deviation"):
+        pooled_result(study, [_moments(study, few)] * 2, seed=5)
+    step = 50
+
+    def at(more: int) -> ReconciledMoments:
+        pooled = result.pooled.copy()
+        pooled[-1] += more * study.table.layout.count_unit
+        header = replace(result.header, estimated_rows=result.header.n_rows + more)
+        return released_moments(Published(study, replace(result, header=header, pooled=pooled)))
+
+    here = at(0)
+    entry, n = here.noise.entry, here.n_rows
+    law = calibrate(study).law
+    rows = law.deviation * 2**0.5 / 4**study.table.resolution_bits
+    assert entry.of_rows == pytest.approx(rows / n, rel=1e-6)
+
+    def ask(moments: ReconciledMoments) -> Linear:
+        block = moments.block([0, 1, 2, 3, 4])
+        size = len(block.columns)
+        left = np.random.default_rng(1).normal(size=(20, size))
+        right = np.random.default_rng(2).normal(size=(20, size))
+        return bilinear(block, left, right)
+
+    def of_cells(moments: ReconciledMoments) -> Linear:
+        return moments.counts[-1].find([{4: np.array([1.0, 0, 0])}, {4: np.array([0, 1.0, 1.0])}])
+
+    for question in (ask, of_cells):
+        up, down = (question(at(k)).values for k in (step, -step))
+        noise = question(here).noise
+        assert noise.shares_rows
+        by_rows = (up - down) / (2 * step) * n * entry.of_rows  # the change by one deviation
+        assert_allclose(noise.contributions[:, 0], by_rows, rtol=1e-3, atol=1e-9)
+        assert np.abs(by_rows).max() > 0
+    block = here.block([0, 3])
+    vectors = np.random.default_rng(4).normal(size=(5, len(block.columns)))
+    pairs = block.variances_between(vectors, vectors)
+    apart = [bilinear(block, u, v).noise.variance[0] for u in vectors for v in vectors]
+    assert_allclose(pairs.ravel(), apart, rtol=1e-9)
+
+
+def test_two_sources_of_one_number_share_the_noise_of_the_number_of_rows() -> None:
+    noises = [
+        Noise(np.array([[rows, own]]), np.ones(2), np.zeros(2), True)
+        for rows, own in ((3.0, 1.0), (4.0, 2.0))
+    ]
+    plain = Noise(np.array([[5.0]]), np.ones(1), np.zeros(1))
+    together = noises[0].beside(plain).beside(noises[1])
+    assert together.shares_rows
+    assert together.variance[0] == (3 + 4) ** 2 + 1 + 4 + 25
+    assert plain.beside(noises[0]).variance[0] == 9 + 1 + 25

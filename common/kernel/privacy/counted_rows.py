@@ -1,0 +1,68 @@
+"""The number of rows as an estimate, where it is secret and leaves with noise.
+
+The pooled vector's last entry is ``a 4^g n`` and noise, for the n rows of all owners together, so
+
+    n^ = round(entry / (a 4^g)),        sd(n^) = s sqrt(m) / (a 4^g)                           (1)
+
+with s the deviation of the law's noise in one entry and m the noises in the pool. What is divided
+by n^ has no mean where n^ may be near 0: a release is used only if n^ is at least `LEAST` of its
+deviations. The rule looks at the noised number alone, so it costs nothing, and `chance_of_refusal`
+says before any charge how likely it is.
+"""
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.kernel.errors import TooFewRowsError
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.schema.layout import Layout
+
+LEAST = 5.0
+"""Deviations that a noised number of rows must have, at least, to be divided by."""
+
+
+def count_rows(pooled: NDArray[np.int64], layout: Layout) -> int:
+    """Return n^ of a pooled vector, shape (D,), of a layout that counts rows; it may be below 0."""
+    return round(int(pooled[-1]) / layout.count_unit)
+
+
+def count_deviation(layout: Layout, calibration: Calibration, *, n_owners: int) -> float:
+    """Return the standard deviation of n^, in rows, equation (1)."""
+    return calibration.law.deviation * sqrt(calibration.mechanisms(n_owners)) / layout.count_unit
+
+
+def require_rows(
+    pooled: NDArray[np.int64], layout: Layout, calibration: Calibration, *, n_owners: int
+) -> int:
+    """Return n^; raise `TooFewRowsError` if it is below `LEAST` of its deviations."""
+    n_rows = count_rows(pooled, layout)
+    deviation = count_deviation(layout, calibration, n_owners=n_owners)
+    if n_rows < LEAST * deviation:
+        raise TooFewRowsError(
+            f"the noised number of rows is {n_rows}, less than {LEAST:.0f} times its deviation of "
+            f"{deviation:.1f}: no mean or component can be computed from it"
+        )
+    return n_rows
+
+
+def chance_of_refusal(
+    layout: Layout, calibration: Calibration, *, n_rows: int, n_owners: int
+) -> float:
+    """Return the probability that n^ of n rows is refused: that of noise below ``5 sd - n``.
+
+    The tail is the law's, of a sum of as many noises as are in the pool, rounded down.
+    """
+    deviation = count_deviation(layout, calibration, n_owners=n_owners)
+    room = n_rows / deviation - LEAST
+    n_noises = max(1, int(calibration.mechanisms(n_owners)))
+    beyond = calibration.law.tail_probability(np.array([abs(room)]), n_noises)
+    half = float(beyond[0]) / 2
+    return half if room >= 0 else 1 - half
+
+
+def split_rows(n_rows: int, n_owners: int) -> list[int]:
+    """Return equal parts of a number of rows, which differ by one at most and add up to it."""
+    each, more = divmod(n_rows, n_owners)
+    return [each + (place < more) for place in range(n_owners)]

@@ -1,0 +1,73 @@
+"""Nothing but the noised vector tells two numbers of rows apart that differ by one.
+
+Two sites contribute to studies alike but in their names: one n rows, one n + 1. What the curator is
+sent, stores, shows, logs and signs is compared, and what the ledgers keep.
+"""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from dppca.common.kernel.attestation.contributions import read_acknowledgement
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.owner.ledger.database import open_ledger
+from tests.support.census import census_rows
+from tests.support.curator import Curator
+from tests.support.noise import seed_noise
+from tests.support.sites import OwnerSite, make_enrolled_site
+
+FALSE_ALARMS = 0.0  # all noise has a seed
+N_ROWS = 7131
+_NEW_EACH_TIME = re.compile(
+    r"[0-9a-f]{16,}|owner-[0-9a-f]{12}|study-[0-9a-f]{8}|\d{4}-\d\d-\d\d[T ][\d:.+]*Z?"
+    r"|\"(sequence|received_s)\": \d+"
+    r"|\"(read|draw|send|seconds|length|ledger_sequence|remaining)\": \"?[\d.e-]+\"?"
+)
+"""Digests, names, times and the place in the ledger."""
+
+
+def contributed(
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch, *, n_rows: int
+) -> tuple[list[str], bytes]:
+    """Contribute rows to a new study; return what can be seen of it elsewhere, and its bytes."""
+    pyarrow.csv.write_csv(census_rows(n_rows), site.folder / "rows.csv")
+    study = curator.begin(site.name, "absent", neighbours="added")
+    began = curator.log.stat().st_size
+    seed_noise(monkeypatch, seed=1)
+    code, sent = site.run("contribute", study.name, "--yes")
+    assert code == 0
+    with open_ledger(site.folder / "ledger.sqlite", lock=site.folder / "site.lock") as ledger:
+        stored = ledger.stored(study.digest)
+    signed = Path(sent["acknowledgement"]).read_bytes()
+    acknowledged, _ = read_acknowledgement(
+        signed, KnownParties((site.folder / "ca.pem").read_bytes())
+    )
+    seen: list[Any] = [
+        json.loads(stored.receipt),
+        asdict(acknowledged),
+        asdict(stored.commitment),
+        curator.operate("study", "show", study.name),
+        site.run("budget")[1]["releases"][-1],
+        {name: value for name, value in sent.items() if name != "coded_by_rule"},  # site-only
+        curator.log.read_bytes()[began:].decode(),
+    ]
+    texts = [json.dumps(each, default=repr, sort_keys=True) for each in seen]
+    return [_NEW_EACH_TIME.sub("*", each) for each in texts], stored.payload
+
+
+def test_n_and_one_more_row_differ_in_the_noised_vector_alone(
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (make_enrolled_site(curator, tmp_path) for _ in range(2))
+    first, vector = contributed(curator, one, monkeypatch, n_rows=N_ROWS)
+    second, longer = contributed(curator, other, monkeypatch, n_rows=N_ROWS + 1)
+    assert second == first
+    assert not any(str(N_ROWS) in each for each in first)
+    moved = np.frombuffer(longer, "<i8") - np.frombuffer(vector, "<i8")
+    assert moved[-1] == 4**6, "the same noise, and one row more"
