@@ -35,8 +35,8 @@ at all, because supports differ. More columns than m are as good: (2) needs a >=
 **What is released** is an affine function of R that is A's own entry for the noise 0, so it costs
 nothing more. The number of rows is public here, and with it the entry (0, 0) and the squares of
 binaries. The number of rows with label a of a block shows in A twice, in its sum and inside of the
-block, where it is all that there is. Least squares, in which all entries of Z (in an orthonormal basis) count alike, gives
-its noise,
+block, where it is all that there is. Least squares, in which all entries of Z (in an orthonormal
+basis) count alike, gives its noise,
 
     (2 w Z_0a + s^2 (Z_aa - mean over the block)) / (2 w^2 + s^2 (1 - 2/K)),                     (3)
 
