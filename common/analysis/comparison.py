@@ -175,14 +175,14 @@ def compare_each(
     """Judge each table's rows as `compare_rows` does; the other rows are counted once for all."""
     found = []
     for columns in (*tables, theirs):
-        kept = choose_rows(len(columns[0]), JUDGED_ROWS)
+        kept = limit_rows(len(columns[0]), JUDGED_ROWS)
         sample = [column[kept] for column in columns]
         found.append(_schema_cells(schema, sample, encode(schema, sample), most=JUDGED_CELLS))
     *ours, last = [cells for cells, _ in found]
     return _compare_all(ours, last, found[-1][1])
 
 
-def choose_rows(n_rows: int, most: int) -> NDArray[np.int64] | slice:
+def limit_rows(n_rows: int, most: int) -> NDArray[np.int64] | slice:
     """Return an index of all rows, or of ``most`` of them at random, the same for a number."""
     if n_rows <= most:
         return slice(None)

@@ -41,7 +41,7 @@ from dppca.common.analysis.estimators.base.cautions import warn_of_drowned_weigh
 from dppca.common.analysis.estimators.base.classifier import Gamma, resolve_gamma
 from dppca.common.analysis.estimators.base.guarantee import Guarantee, promise_as_printed
 from dppca.common.analysis.estimators.base.hinge import solve_hinge
-from dppca.common.analysis.estimators.base.inputs import check_rows, make_signs
+from dppca.common.analysis.estimators.base.inputs import check_new_rows, make_signs
 from dppca.common.analysis.estimators.base.penalty import (
     AUTO,
     Penalty,
@@ -109,7 +109,7 @@ class PrivateSVM(
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return features (1), shape (n_rows, 2m), of each row alone: private only if X is."""
-        return self._features(check_rows(self, X))
+        return self._features(check_new_rows(self, X))
 
     @property
     def _n_features_out(self) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from dppca.common.analysis.estimators.base.inputs import check_rows, check_table
+from dppca.common.analysis.estimators.base.inputs import check_fit_table, check_new_rows
 from dppca.common.analysis.estimators.base.masks import require_plain
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.coding import row_norms
@@ -42,13 +42,13 @@ class UnitBall(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's protocol
         """Learn the number of columns, and nothing else."""
-        rows = check_table(self, X, row_norm=None, allow_constant=True, few_rows=True)
+        rows = check_fit_table(self, X, row_norm=None, allow_constant=True, few_rows=True)
         self._public(rows.shape[1])
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return rows of norm at most 1 (up to rounding), shape (n_rows, d); a new array."""
-        rows = check_rows(self, X)
+        rows = check_new_rows(self, X)
         centre, scale = self._public(rows.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             moved = (rows - centre) / scale

@@ -521,7 +521,7 @@ def read_proxy(site: Site) -> HttpProxy | None:
     return HttpProxy(site.proxy, login)
 
 
-def compare_ledger(site: Site, client: CuratorClient) -> CuratorView:
+def compare_with_curator(site: Site, client: CuratorClient) -> CuratorView:
     """Compare the ledger with the curator's record of this site, before it is charged.
 
     The curator is asked first, and the ledger is read under the lock afterwards: another command
@@ -548,7 +548,7 @@ def require_newest_ledger(site: Site) -> None:
         return
     try:
         with connect(site) as client:
-            compare_ledger(site, client)
+            compare_with_curator(site, client)
     except (UnreachableError, IdentityError) as error:
         raise type(error)(
             "run the same command again while the curator can be reached; this is needed once: the "

@@ -161,7 +161,7 @@ def plan(
     from dppca.owner.ledger import tools
     from dppca.owner.ledger.database import require_newest
     from dppca.owner.ledger.file import read_history
-    from dppca.owner.render.ledger import BudgetPlan, plan_text
+    from dppca.owner.render.ledger import BudgetPlan, budget_plan_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.policy import load_policy
 
@@ -180,4 +180,4 @@ def plan(
         population=population_budget(population.name, policy, history),
         steps=steps,
     )
-    emit(planned, plan_text(planned, width=terminal_width()), as_json=as_json)
+    emit(planned, budget_plan_text(planned, width=terminal_width()), as_json=as_json)

@@ -22,7 +22,7 @@ from dppca.owner.client.calls import (
     Acknowledgement,
     CuratorClient,
     agreed_study,
-    compare_ledger,
+    compare_with_curator,
     connect,
 )
 from dppca.owner.commands.budget_totals import stored_charge
@@ -103,7 +103,7 @@ def ask_contribution(
     name, file = options.study_name, options.study_file
     study, state = agreed_study(site, client, name, study_file=file)
     require_digest(study, options.digest)
-    view = compare_ledger(site, client)
+    view = compare_with_curator(site, client)
     return AskedContribution(site, client, options, progress, study, state, view)
 
 

@@ -20,7 +20,7 @@ from dppca.owner.client.calls import (
     OpenAnswer,
     StudyProgress,
     agreed_study,
-    compare_ledger,
+    compare_with_curator,
     connect,
     countdown,
 )
@@ -71,7 +71,7 @@ def open_sum(
         study, _ = agreed_study(site, client, study_name, study_file=None)
         opener = find_opener(site, study, _agreed_terms(site, study, digest))
         opener.record(read_history(site.ledger))
-        compare_ledger(site, client)
+        compare_with_curator(site, client)
         run = OpeningRun(opener, client, left, polled, agree_to)
         standing = run.wait_for_seal()
         if standing.state is StudyState.SEALED:

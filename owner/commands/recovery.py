@@ -5,7 +5,7 @@ from dataclasses import replace
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import read_unix_time, utc_now
 from dppca.common.shell.console import say, terminal_width
-from dppca.owner.client.calls import CuratorClient, allow_documents, compare_ledger
+from dppca.owner.client.calls import CuratorClient, allow_documents, compare_with_curator
 from dppca.owner.client.recovery import (
     RecoveredContribution,
     acknowledgements,
@@ -20,7 +20,13 @@ from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.file import read_history
-from dppca.owner.ledger.mark import CuratorView, LedgerAge, find_standing, not_borne_out, read_mark
+from dppca.owner.ledger.mark import (
+    CuratorView,
+    LedgerAge,
+    find_ledger_age,
+    not_borne_out,
+    read_mark,
+)
 from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
@@ -53,7 +59,7 @@ def recover_contributions(
     entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
     known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
     wrong = not_borne_out(view, history)
-    restored = bool(known or entries) or find_standing(mark) is LedgerAge.RESTORED
+    restored = bool(known or entries) or find_ledger_age(mark) is LedgerAge.RESTORED
     recovery = replace(
         _describe(site, missing, entries, refused, history, policy),
         entries_known=max(known, wrong.length),
@@ -99,7 +105,7 @@ def _enter(
     if wrong.length:
         checkpoint("send")
         client.continue_ledger(history, [each.release_id for each in client.contributions()])
-    compare_ledger(site, client)
+    compare_with_curator(site, client)
 
 
 def _keep_acknowledgements(site: Site, client: CuratorClient) -> tuple[str, ...]:

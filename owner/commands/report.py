@@ -46,7 +46,7 @@ def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Comp
     data_set = choose_data_set(study, read_history(site.ledger), load_policy(site), None)
     source, targets = decoded_path(site, study_name), choose_targets(study.table, ())
     relations = visible_relations(site, study)
-    compared, _ = compare_tables(
+    compared, _ = compare_with_own_rows(
         site, study, source, data_set, targets, relations=relations, progress=progress
     )
     return compared
@@ -61,7 +61,7 @@ def visible_relations(site: Site, study: Study) -> VisibleRelations | None:
     return judge_result(kept_result(site, study)[0], study)
 
 
-def compare_tables(
+def compare_with_own_rows(
     site: Site,
     study: Study,
     source: Path,

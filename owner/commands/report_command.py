@@ -57,7 +57,7 @@ def command(
     from dppca.common.pages.rendering import check_report
     from dppca.common.shell.study_header import StudyHeader
     from dppca.owner.commands.interrupt import report_charges
-    from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
+    from dppca.owner.commands.report import choose_targets, compare_with_own_rows, visible_relations
     from dppca.owner.ledger.file import read_history
     from dppca.owner.release.contribution import choose_data_set
     from dppca.owner.render.faults import with_counts_line
@@ -83,7 +83,7 @@ def command(
         history = read_history(site.ledger)
         data_set = choose_data_set(study, history, load_policy(site), data_set_name)
         relations, show = visible_relations(site, study), partial(progress, enabled=not as_json)
-        compared, draw = compare_tables(
+        compared, draw = compare_with_own_rows(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
         header = StudyHeader(study, first=find_continued(site, study))

@@ -39,7 +39,7 @@ from dppca.owner.ledger.entries import (
     Delivery,
     Disowning,
     Entry,
-    Offer,
+    KeyOffer,
     OpenerEntry,
     OpeningDelivery,
     Recovery,
@@ -72,7 +72,7 @@ from dppca.owner.ledger.mark import (
     LedgerAge,
     Mark,
     find_doubt,
-    find_standing,
+    find_ledger_age,
     merge_view,
     read_mark,
     require_known,
@@ -207,14 +207,14 @@ class Ledger:
             if release_id not in history.deliveries:
                 self._append(history, Delivery(history.length + 1, time_text(now), release_id))
 
-    def offer(self, study: str, key_id: str, *, now: datetime) -> Offer:
+    def offer(self, study: str, key_id: str, *, now: datetime) -> KeyOffer:
         """Record a fresh opener key, before it is kept anywhere; durable on return.
 
         This is allowed in a ledger that was not compared yet: nothing is charged. Raise
         `ChainError` if the site is locked, `LedgerError` if the key was offered before or the file
         cannot be written.
         """
-        offer = Offer(0, time_text(now), key_id, study)
+        offer = KeyOffer(0, time_text(now), key_id, study)
         return self._enter(offer)
 
     def vote(self, study: "Study", key_id: str, set_digest: str, *, now: datetime) -> None:
@@ -309,7 +309,7 @@ class Ledger:
     def _enter(self, entry: OpenerEntryT, sums: "Sums | None" = None) -> OpenerEntryT:
         """Record a step of an opener key, unless the same step is already recorded."""
         with self._transaction() as history:
-            if isinstance(entry, Offer):
+            if isinstance(entry, KeyOffer):
                 require_known(self._mark, history)
             else:
                 self._require_newest(history)
@@ -355,7 +355,7 @@ class Ledger:
         connection = self._connection
         with self._begun("BEGIN IMMEDIATE"):
             history = verified(connection, self._path).copy()
-            standing = find_standing(self._mark)
+            standing = find_ledger_age(self._mark)
             yield history
             connection.execute("COMMIT")
             remember(self._path, history)

@@ -191,7 +191,7 @@ class Disowning:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class KeyOffer:
     """An opener key that was made for a study.
 
     ``key_id`` is the SHA-256 of the public key, hexadecimal. The study is given by its name: its
@@ -243,7 +243,7 @@ class OpeningDelivery:
     key_id: str
 
 
-OpenerEntry = Offer | Ballot | SetOpening | OpeningDelivery
+OpenerEntry = KeyOffer | Ballot | SetOpening | OpeningDelivery
 Entry = Reservation | Commitment | Delivery | Recovery | Disowning | OpenerEntry
 
 

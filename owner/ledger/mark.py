@@ -284,12 +284,12 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     wrong = not_borne_out(replace(view, releases=tuple(releases)), history)
     if mark is not None and not history.has_prefix(mark.length, mark.head):
         return replace(mark, missing=wrong)
-    restored = find_standing(mark) is LedgerAge.RESTORED
+    restored = find_ledger_age(mark) is LedgerAge.RESTORED
     standing = LedgerAge.RESTORED if restored else LedgerAge.NEWEST
     return Mark(history.length, history.head, wrong, standing)
 
 
-def find_standing(mark: Mark | None) -> LedgerAge:
+def find_ledger_age(mark: Mark | None) -> LedgerAge:
     """Return the age, as far as known, of a ledger that has all that the mark knows."""
     return LedgerAge.RESTORED if mark is None else mark.standing
 
@@ -299,7 +299,7 @@ def require_known(mark: Mark | None, history: History) -> LedgerAge:
     doubt = find_doubt(mark, history)
     if doubt is not None:
         raise ChainError(doubt)
-    return find_standing(mark)
+    return find_ledger_age(mark)
 
 
 def find_doubt(mark: Mark | None, history: History) -> str | None:
@@ -315,7 +315,7 @@ def find_doubt(mark: Mark | None, history: History) -> str | None:
                 f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
             ) from error
         require_consistent(mark.missing, history)
-    return _RESTORED if find_standing(mark) is LedgerAge.RESTORED else None
+    return _RESTORED if find_ledger_age(mark) is LedgerAge.RESTORED else None
 
 
 def require_consistent(view: CuratorView, history: History) -> None:

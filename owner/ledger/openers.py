@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dppca.owner.ledger.entries import Ballot, Offer, OpenerEntry, OpeningDelivery, SetOpening
+from dppca.owner.ledger.entries import Ballot, KeyOffer, OpenerEntry, OpeningDelivery, SetOpening
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
@@ -35,7 +35,7 @@ _STREAM = 4
 class OpenerRecord:
     """The ledger's entries about one opener key; None for each step not yet made."""
 
-    offer: Offer
+    offer: KeyOffer
     vote: Ballot | None = None
     opening: SetOpening | None = None
     delivery: OpeningDelivery | None = None
@@ -64,7 +64,7 @@ def record_for(openers: Openers, study: "Study", owner: str) -> OpenerRecord | N
 def misplaced(openers: Openers, entry: OpenerEntry) -> str | None:
     """Reason why an entry breaks a rule; None if it breaks none."""
     opener = openers.get(entry.key_id)
-    if isinstance(entry, Offer):
+    if isinstance(entry, KeyOffer):
         return None if opener is None else "its opener key has been offered before"
     if opener is None:
         return "its opener key was never offered"
@@ -96,7 +96,7 @@ def _misbound(openers: Openers, found: OpenerRecord, entry: Ballot | SetOpening)
 
 def record_with(openers: Openers, entry: OpenerEntry) -> OpenerRecord:
     """Record of a key after an entry that breaks no rule."""
-    if isinstance(entry, Offer):
+    if isinstance(entry, KeyOffer):
         return OpenerRecord(entry)
     opener = openers[entry.key_id]
     if isinstance(entry, Ballot):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.estimators.base.classifier import Classifier
-from dppca.common.analysis.estimators.base.inputs import check_rows
+from dppca.common.analysis.estimators.base.inputs import check_new_rows
 from dppca.common.analysis.estimators.dpsvm import DPSVM, append_constant
 from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.verification.model_archives import DP_SVM, DPPCA_SVM
@@ -25,7 +25,7 @@ class ScoreSVM(SVM):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return classes, shape (n_rows,)."""
-        predicted: NDArray[Any] = self.classes_[self.machine_.predict(check_rows(self, X))]
+        predicted: NDArray[Any] = self.classes_[self.machine_.predict(check_new_rows(self, X))]
         return predicted
 
 

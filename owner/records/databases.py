@@ -26,7 +26,7 @@ from dppca.owner.records.queries import (
     POSTGRESQL,
     SQLITE,
     Dialect,
-    count_rows,
+    count_query,
     no_rows,
     read_columns,
     require_one_statement,
@@ -294,7 +294,7 @@ def _counting(place: DatabaseLocation, statement: DigestedQuery) -> Iterator[Dat
     with _transaction(place) as connection:
         place.prepare(connection)
         fields = _fields(place, connection, query)
-        counts = _rows(place, connection, count_rows(query))
+        counts = _rows(place, connection, count_query(query))
         yield DatabaseSource(
             title=place.title,
             names=tuple(field.name.strip() for field in fields),

@@ -187,7 +187,7 @@ def no_rows(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) AS q LIMIT 0"
 
 
-def count_rows(query: str) -> str:
+def count_query(query: str) -> str:
     """Query for the number of rows."""
     return f"SELECT count(*) FROM (\n{query}\n) AS q"
 

@@ -324,7 +324,7 @@ def verified_text(document: VerifiedLedger) -> str:
     return "\n".join(lines)
 
 
-def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
+def budget_plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
     """Return the budget after each further release; `width` as in `budget_text`."""
     people = document.population
     lines = [

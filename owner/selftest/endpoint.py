@@ -124,7 +124,7 @@ def attack_by_asking_again(
     ]
 
 
-def check_receipt(federation: TemporaryFederation) -> Finding:
+def audit_receipt(federation: TemporaryFederation) -> Finding:
     """Check that the components carry a receipt that verifies against the authority."""
     study = _study("receipt")
     _write(federation.site / "survey.csv", [*_OTHERS, _KNOWN])

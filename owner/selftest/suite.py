@@ -10,7 +10,7 @@ from dppca.owner.selftest.draws import audit_epsilon, audit_noise, audits
 from dppca.owner.selftest.endpoint import (
     attack_by_asking_again,
     attack_by_differencing,
-    check_receipt,
+    audit_receipt,
     prepare,
 )
 from dppca.owner.selftest.every_kind import Power, audit_kinds
@@ -110,7 +110,7 @@ def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
         prepare(federation)
         findings += attack_by_differencing(federation, trials=amount.trials, advance=advance)
         findings += attack_by_asking_again(federation, advance=lambda _: None)
-        findings.append(check_receipt(federation))
+        findings.append(audit_receipt(federation))
         findings += audit_sent(federation)
         (opener := Path(folder) / "opener").mkdir(mode=0o700)
         findings.append(attack_opener(opener))

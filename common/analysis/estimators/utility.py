@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dppca.common.analysis.comparison import choose_rows
+from dppca.common.analysis.comparison import limit_rows
 from dppca.common.analysis.estimators.judgement import Judgement, judge
 from dppca.common.analysis.field.discretize import threshold_labels
 from dppca.common.kernel.errors import RangeError
@@ -163,7 +163,7 @@ def judge_svm(
     truth: NDArray[np.int64],
 ) -> Judgement:
     """Return what `fit_svm` on at most `svm_rows` reaches on ``test``, coded rows in real units."""
-    kept = choose_rows(len(labels), svm_rows(features.shape[1], len(np.unique(labels))))
+    kept = limit_rows(len(labels), svm_rows(features.shape[1], len(np.unique(labels))))
     rule = fit_svm(features[kept], labels[kept])
     scores = rule.scores(test)
     classes = np.unique(rule.classes)
@@ -185,7 +185,7 @@ def judge_trees(
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    kept = choose_rows(len(labels), tree_rows(features.shape[1], len(np.unique(labels))))
+    kept = limit_rows(len(labels), tree_rows(features.shape[1], len(np.unique(labels))))
     settings = {} if isinstance(kept, slice) else SAMPLED_TREES
     features, labels = features[kept], labels[kept]
     classes, sizes = np.unique(labels, return_counts=True)

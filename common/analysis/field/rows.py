@@ -28,7 +28,7 @@ from dppca.common.analysis.field.field import Chains, FittedField, draw_blocks, 
 from dppca.common.analysis.field.marginals import apportion
 from dppca.common.analysis.field.missed import Missed, Tail, find_missed
 from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
-from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, choose_rows, fit_tilt
+from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, fit_tilt, sample_by_weight
 from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, encode, row_codes
 
 _POOL_ROWS = 24 * 4096  # at most, in whole blocks
@@ -88,7 +88,7 @@ class FieldFit:
         """Return some rows as they are drawn."""
         if self.tilted is not None:
             pool = self.tilted
-            rows = choose_rows(pool.tilt.weights, _SAMPLE_ROWS, rng, order=pool.order)
+            rows = sample_by_weight(pool.tilt.weights, _SAMPLE_ROWS, rng, order=pool.order)
             return [column[rows] for column in pool.columns]
         blocks = self._plain_blocks(_SAMPLE_ROWS, rng)
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
@@ -152,7 +152,7 @@ class FieldFit:
         while n_rows:
             part = min(n_rows, int(len(pool.codes) / _POOL_PER_ROW))
             n_rows -= part
-            chosen = choose_rows(pool.tilt.weights, part, rng, order=pool.order)
+            chosen = sample_by_weight(pool.tilt.weights, part, rng, order=pool.order)
             for rows in np.split(chosen, range(_BLOCK_ROWS, part, _BLOCK_ROWS)):
                 quota = [apportion(each / each.sum(), len(rows)) for each in left]
                 for each, taken in zip(left, quota, strict=True):

@@ -171,7 +171,7 @@ def fit_tilt(
     )
 
 
-def choose_rows(
+def sample_by_weight(
     weights: Vector, n_rows: int, rng: np.random.Generator, *, order: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Choose rows in proportion to their weights, by systematic sampling, in a random order.

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dppca.common.analysis.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.analysis.estimators.base.inputs import check_table
+from dppca.common.analysis.estimators.base.inputs import check_fit_table
 from dppca.common.analysis.estimators.base.named_frames import RowForm
 from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
@@ -125,7 +125,7 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
         if not len(parties):
             raise DataError("no parties are given: give a list with each party's rows")
         tables = [
-            check_table(
+            check_fit_table(
                 self, rows, row_norm=None, allow_constant=True, few_rows=True, schema=self.schema
             )
             for rows in parties

@@ -53,7 +53,7 @@ class PooledCounts:
         return summed
 
 
-def count_rows(codes: Codes, attributes: Attributes, sizes: Sequence[int]) -> NDArray[np.int64]:
+def count_sets(codes: Codes, attributes: Attributes, sizes: Sequence[int]) -> NDArray[np.int64]:
     """Count rows in each cell of a set of attributes; the axes are in the order given."""
     shape = tuple(sizes[each] for each in attributes)
     counts = np.bincount(joint_codes(codes, attributes, sizes), minlength=prod(shape))
@@ -100,7 +100,7 @@ def release_counts(
     )
     total = np.zeros(ends[-1], np.int64)
     for codes in parties:
-        counts = [count_rows(codes, attributes, sizes).ravel() for attributes in sets]
+        counts = [count_sets(codes, attributes, sizes).ravel() for attributes in sets]
         total += add_noise(np.concatenate(counts), calibration, entropy=entropy)
     tables = [
         part.reshape(shape) for part, shape in zip(np.split(total, ends[:-1]), shapes, strict=True)

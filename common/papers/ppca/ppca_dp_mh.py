@@ -45,7 +45,11 @@ from dppca.common.analysis.estimators.base.cautions import (
     warn_of_drowned_components,
 )
 from dppca.common.analysis.estimators.base.guarantee import Variant
-from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_table
+from dppca.common.analysis.estimators.base.inputs import (
+    check_fit_table,
+    check_new_rows,
+    check_scores,
+)
 from dppca.common.analysis.estimators.base.masks import require_unmasked
 from dppca.common.analysis.estimators.base.named_frames import RowForm
 from dppca.common.analysis.estimators.base.projection import (
@@ -200,7 +204,7 @@ class PPCADPMH(
         integers is not allowed; the message says what to change.
         """
         form = resolve_settings(self)
-        rows = check_table(
+        rows = check_fit_table(
             self, X, row_norm=None, allow_constant=self.allow_constant, schema=self.schema
         )
         self._form = RowForm.of(X, self.schema)
@@ -316,7 +320,7 @@ class PPCADPMH(
 
     def _coded(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        rows = check_rows(self, X, schema=self.schema_)
+        rows = check_new_rows(self, X, schema=self.schema_)
         return to_coded_units(self.schema_, encode_rows(self.schema_, rows))
 
     def _caution(self, noise: Calibration, owner_rows: Sequence[int]) -> None:

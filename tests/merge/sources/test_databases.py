@@ -19,7 +19,7 @@ from dppca.common.kernel.identity.tls import Role
 from dppca.owner.records import databases
 from dppca.owner.records.databases import DatabaseLocation, PostgreSQLLocation, SQLiteLocation
 from dppca.owner.records.locations import Remark, Secret
-from dppca.owner.records.queries import POSTGRESQL, count_rows
+from dppca.owner.records.queries import POSTGRESQL, count_query
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.certificates import new_authority
 from tests.support.ports import reserved_port
@@ -226,7 +226,7 @@ def test_rows_are_of_the_moment_when_they_are_first_asked_for(postgres: Postgres
     place = postgres.place(table="late")
     with databases._transaction(place) as connection:
         postgres.run("INSERT INTO late VALUES (1)")
-        (counted,) = databases._rows(place, connection, count_rows("SELECT * FROM late"))
+        (counted,) = databases._rows(place, connection, count_query("SELECT * FROM late"))
         assert counted.column(0).to_pylist() == [1]
 
 

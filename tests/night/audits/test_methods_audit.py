@@ -43,7 +43,7 @@ from dppca.common.papers import (
 from dppca.common.papers.base import noised_rows, second_moment
 from dppca.common.papers.base.party_tables import encode_rows, group_rows
 from dppca.common.papers.networks import dp_subn3, fitting, noised_counts
-from dppca.common.papers.networks.noised_counts import PooledCounts, count_rows, release_counts
+from dppca.common.papers.networks.noised_counts import PooledCounts, count_sets, release_counts
 from dppca.common.papers.ppca import party_moments
 from dppca.common.papers.ppca.forms import corrected_moments, resolve_settings
 from dppca.owner.selftest.draws import bound_epsilon
@@ -259,7 +259,7 @@ def network_loss(released: list[PooledCounts]) -> float:
     total = 0.0
     for pooled in released:
         for attributes, table in pooled.tables.items():
-            x, y = (count_rows(row.astype(int), attributes, (2, 2, 2)) for row in NETWORK_ROWS)
+            x, y = (count_sets(row.astype(int), attributes, (2, 2, 2)) for row in NETWORK_ROWS)
             total += laplace_ratio(table, x, y, pooled.calibration.law.width)
     return total
 

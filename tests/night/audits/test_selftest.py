@@ -30,7 +30,7 @@ from dppca.owner.selftest.draws import audit_noise, audits
 from dppca.owner.selftest.endpoint import (
     attack_by_asking_again,
     attack_by_differencing,
-    check_receipt,
+    audit_receipt,
     prepare,
 )
 from dppca.owner.selftest.every_kind import Power
@@ -160,7 +160,7 @@ def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(
     findings = [
         *attack_by_differencing(federation, trials=6, advance=_ignore),
         *attack_by_asking_again(federation, advance=_ignore),
-        check_receipt(federation),
+        audit_receipt(federation),
     ]
     assert all(each.passed for each in findings), findings
 

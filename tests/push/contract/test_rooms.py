@@ -18,6 +18,10 @@ SEEN_FROM_BOTH_SIDES = {"ContributionRecord"}
 """One thing, of which each side sees another part: one name, instead of a synonym for each side."""
 
 
+MOST_REPEATED = 40
+"""Names that functions of several modules share: a new function gets a name of its own."""
+
+
 @pytest.mark.parametrize("side", ["owner", "curator"])
 def test_a_side_has_twelve_rooms_at_most(side: str) -> None:
     assert 0 < len(draw(ROOT / side).lines) <= MOST_ROOMS
@@ -64,6 +68,20 @@ def test_no_two_public_classes_have_one_name(folders: tuple[str, ...]) -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert _repeated(classes) == set()
+
+
+def test_few_public_functions_have_the_name_of_another() -> None:
+    """Commands are apart: people who type them give them their names."""
+    functions = (
+        (node.name, path)
+        for folder in PRODUCT
+        for path in modules(ROOT / folder)
+        for node in parse(path).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("_")
+        and not any("command" in ast.unparse(each) for each in node.decorator_list)
+    )
+    assert len(_repeated(functions)) <= MOST_REPEATED
 
 
 def _qualified(name: str, path: Path) -> str:

@@ -20,7 +20,7 @@ from dppca.common.papers.networks.dependence import (
     family_scores,
 )
 from dppca.common.papers.networks.frontier import correlation, largest_sets
-from dppca.common.papers.networks.noised_counts import count_rows, counts_sensitivity, maximal_sets
+from dppca.common.papers.networks.noised_counts import count_sets, counts_sensitivity, maximal_sets
 
 Counts = NDArray[np.int64]
 
@@ -121,7 +121,7 @@ def test_a_row_moves_the_counts_by_two_for_each_table(
     replaced = rows.copy()
     replaced[data.draw(st.integers(0, len(rows) - 1))] = other
     moved = [
-        count_rows(np.array(rows), each, [3] * 4) - count_rows(np.array(replaced), each, [3] * 4)
+        count_sets(np.array(rows), each, [3] * 4) - count_sets(np.array(replaced), each, [3] * 4)
         for each in sets
     ]
     bound = counts_sensitivity(len(sets))
@@ -132,7 +132,7 @@ def test_a_row_moves_the_counts_by_two_for_each_table(
 def test_rows_without_a_common_value_meet_the_bound_of_the_counts() -> None:
     sets = [(0, 1), (2,), (0, 2)]
     one, two = np.zeros((1, 3), np.int64), np.ones((1, 3), np.int64)
-    moved = [count_rows(one, each, [2] * 3) - count_rows(two, each, [2] * 3) for each in sets]
+    moved = [count_sets(one, each, [2] * 3) - count_sets(two, each, [2] * 3) for each in sets]
     assert sum(np.abs(each).sum() for each in moved) == counts_sensitivity(3).l1 == 6
 
 

@@ -28,7 +28,11 @@ from sklearn.svm import SVC, LinearSVC
 
 from dppca.common.analysis.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.analysis.estimators.base.guarantee import Guarantee
-from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_training
+from dppca.common.analysis.estimators.base.inputs import (
+    check_new_rows,
+    check_scores,
+    check_training,
+)
 from dppca.common.analysis.estimators.base.masks import require_unmasked
 from dppca.common.analysis.estimators.base.projection import project
 from dppca.common.analysis.estimators.base.settings import check_positive
@@ -61,7 +65,7 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return scores: (n_rows,) for two classes, positive for the second; else (n_rows, K)."""
-        scores = self._scores(check_rows(self, X))
+        scores = self._scores(check_new_rows(self, X))
         return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -115,7 +119,7 @@ class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # typ
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return scores ``X V_k``, shape (n_rows, k): private only if X is."""
-        return project(check_rows(self, X), self.components_)
+        return project(check_new_rows(self, X), self.components_)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the rows ``Y V_k^T``, shape (n_rows, d), of scores Y (n_rows, k).

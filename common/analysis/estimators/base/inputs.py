@@ -26,8 +26,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dppca.common.analysis.estimators.base.masks import (
-    require_known,
     require_labels,
+    require_no_nulls,
     require_plain,
     require_unmasked,
 )
@@ -40,7 +40,7 @@ NORM_TOLERANCE = 1e-9  # relative: rounding may take a row of norm R beyond R
 _NAMED_COLUMNS = 5  # in a message
 
 
-def check_rows(
+def check_new_rows(
     estimator: Any, X: ArrayLike, *, schema: Schema | None = None
 ) -> NDArray[np.float64]:
     """Return rows to transform or predict, shape (n_rows, d), with the fitted columns.
@@ -72,7 +72,7 @@ def check_scores(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
     return scores
 
 
-def check_table(
+def check_fit_table(
     estimator: Any,
     X: ArrayLike,
     *,
@@ -84,7 +84,7 @@ def check_table(
     """Return rows to fit, shape (n_rows, d), float64; may be the caller's own memory.
 
     ``row_norm`` is the declared bound on the L2 norm of a row, None for a method without one;
-    ``few_rows`` accepts fewer rows than columns; ``schema`` is as in `check_rows`. Raise
+    ``few_rows`` accepts fewer rows than columns; ``schema`` is as in `check_new_rows`. Raise
     `DataError` for the reasons in the module's docstring, and `SettingError` if ``row_norm`` is not
     a number above 0.
     """
@@ -158,7 +158,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation")
             ) from None
         raise DataError(str(error)) from error
     except TypeError as error:
-        require_known(X=X, y=y)  # what is no number at all stays scikit-learn's error
+        require_no_nulls(X=X, y=y)  # what is no number at all stays scikit-learn's error
         raise error from None
 
 

@@ -57,7 +57,7 @@ def require_labels(name: str, labels: ArrayLike) -> None:
         raise DataError(f"{name} has missing labels (None, NaN or NA): leave these rows out")
 
 
-def require_known(**values: Any) -> None:
+def require_no_nulls(**values: Any) -> None:
     """Raise `DataError` if a cell of an array is a null, which pandas has beside NaN, by its name.
 
     For what could not become numbers: scikit-learn then raises a `TypeError` of NumPy's.

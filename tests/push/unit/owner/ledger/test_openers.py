@@ -23,7 +23,7 @@ from dppca.owner.ledger.database import (
     open_ledger,
     require_newest,
 )
-from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening
+from dppca.owner.ledger.entries import Ballot, Entry, KeyOffer, OpeningDelivery, SetOpening
 from dppca.owner.ledger.file import read_archive, read_history
 from dppca.owner.ledger.mark import CuratorView, mark_paths
 from dppca.owner.ledger.openers import digest_sums
@@ -119,7 +119,7 @@ def _entries() -> list[Entry]:
     begin = (0, "2026-01-02T03:04:05+00:00", KEY)
     chosen = (*begin, STUDY.name, STUDY.digest, SET)
     return [
-        Offer(*begin, STUDY.name),
+        KeyOffer(*begin, STUDY.name),
         Ballot(*chosen),
         SetOpening(*chosen, 3, digest_sums(SUMS.totals)),
         OpeningDelivery(*begin),

@@ -67,7 +67,7 @@ def test_rows_beyond_the_sample_have_no_effect_and_a_small_table_is_taken_whole(
     whole = float((fit_svm(features[:2000], labels[:2000])(given["test"]) == given["truth"]).mean())
     monkeypatch.setattr(utility, "SVM_CELLS", 0)
     assert judge_svm(features[:2000], labels[:2000], **given).accuracy == whole
-    kept = utility.choose_rows(N_TRAINED, utility.LEAST_ROWS)
+    kept = utility.limit_rows(N_TRAINED, utility.LEAST_ROWS)
     assert isinstance(kept, np.ndarray)
     others = np.setdiff1d(np.arange(N_TRAINED), kept)
     changed = labels[:N_TRAINED].copy()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dppca.common.analysis.field.tilt import Counted, KnownMean, choose_rows, fit_tilt
+from dppca.common.analysis.field.tilt import Counted, KnownMean, fit_tilt, sample_by_weight
 
 N = 40_000
 
@@ -84,14 +84,14 @@ def test_rows_of_one_cell_are_chosen_together_in_proportion() -> None:
     rng = np.random.default_rng(7)
     cells, weights = rng.integers(0, 30, N), rng.exponential(size=N)
     weights /= weights.sum()
-    chosen = choose_rows(weights, 1001, rng, order=np.argsort(cells, kind="stable"))
+    chosen = sample_by_weight(weights, 1001, rng, order=np.argsort(cells, kind="stable"))
     counts = np.bincount(cells[chosen], minlength=30)
     assert np.abs(counts - 1001 * np.bincount(cells, weights=weights)).max() < 1 + 1e-9
 
 
 def test_a_row_is_chosen_in_proportion_to_its_weight() -> None:
     weights = np.array([0.5, 0.0, 0.3, 0.2])
-    chosen = choose_rows(weights, 1001, np.random.default_rng(5), order=np.arange(4))
+    chosen = sample_by_weight(weights, 1001, np.random.default_rng(5), order=np.arange(4))
     counts = np.bincount(chosen, minlength=4)
     assert counts.sum() == 1001
     assert np.abs(counts - 1001 * weights).max() < 1
