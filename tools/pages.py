@@ -10,12 +10,14 @@ from dppca.deploy.simulation.containers.topology import demo_compose_text
 from tools import json_reference
 from tools.decisions import index
 from tools.file_reference import policy_schema, site_page, site_schema, study_page, study_schema
+from tools.glossary import PATH, glossary_page
 from tools.markdown import ROOT
 from tools.night import night_page
 from tools.reference import page
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/decisions/README.md": index,
+    PATH: glossary_page,
     "docs/reference/study-file.md": study_page,
     "docs/reference/site-files.md": site_page,
     "docs/reference/study-file.schema.json": study_schema,

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dppca.common.kernel.durable.clock import utc_now
@@ -20,9 +20,11 @@ from dppca.common.pages.guard import STATIC, LocalSessionMiddleware, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render
 from dppca.common.shell.console import defect_text, say, terminable
+from dppca.common.shell.glossary import WORDS
 from dppca.common.shell.pasting import pasted_page
 
 HOST = "127.0.0.1"
+_WORDS = "/words"
 _DEFECT = "This is a defect in this software. Please report it with the lines in the terminal."
 
 
@@ -48,7 +50,7 @@ class PageApp:
         app = Starlette(
             routes=[
                 Mount(STATIC.rstrip("/"), StaticFiles(directory=STATIC_FOLDER)),
-                Mount(self.session.place, routes=routes),
+                Mount(self.session.place, routes=[*routes, Route(_WORDS, self._words)]),
             ],
             exception_handlers={
                 DppcaError: self._explain,
@@ -63,7 +65,7 @@ class PageApp:
             self._folders,
             template,
             who=self._who,
-            links=[("Studies", "/"), *self._links.items()],
+            links=[("Studies", "/"), *self._links.items(), ("Words", _WORDS)],
             tab=values.pop("tab", "/"),
             place=self.session.place,
             form_token=self.session.form_token,
@@ -71,6 +73,11 @@ class PageApp:
             **values,
         )
         return pasted_page(page)
+
+    def _words(self, request: Request) -> Response:
+        """Show the meaning of words of art."""
+        del request
+        return self.answer("words.html", tab=_WORDS, words=WORDS)
 
     def _refuse(self, request: Request, status: HTTPStatus, message: str) -> Response:
         del request

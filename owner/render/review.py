@@ -235,7 +235,9 @@ class ContributionPreview:
 
     def question(self) -> str:
         """Return what is asked and asserted (`ReleaseOffer`)."""
-        return f"{self._asked()}\nContribute this?"
+        relations = None if self.forecast is None else self.forecast.relations
+        hidden = () if relations is None else relations.warning[:1]
+        return "\n".join((self._asked(), *hidden, "Contribute this?"))
 
     def brief(self) -> str:
         """Return what was agreed to beforehand (`ReleaseOffer`)."""
