@@ -74,12 +74,19 @@ __all__ = [
     "row_codes",
 ]
 
-_MODULES = ("attributes", "layout", "partitions", "document", "cells", "coding")
+_NAMES = {
+    "attributes": "Attribute Binary Categorical Date Numeric Ordinal Score label_text",
+    "cells": "Cells Scale count_whole encode_numeric encode_values",
+    "coding": "MISSING UNKNOWN Column Faults encode encode_unit_ball find_attribute_faults "
+    "find_cells known_labels label_codes row_codes",
+    "document": "MAX_COLUMNS RowNorm Schema",
+    "layout": "ColumnKind Layout",
+    "partitions": "Partition",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    for module in _MODULES if name in __all__ else ():
-        found = import_module(f"{__name__}.{module}")
-        if hasattr(found, name):
-            return getattr(found, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -2,8 +2,11 @@
 
 import configparser
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+from dppca.common.kernel import schema
 from tests.support.checkout import ROOT
 
 PAGE = ROOT / "docs/explanation/read-the-kernel.md"
@@ -62,3 +65,11 @@ def test_every_row_names_tests_that_exist() -> None:
 
 def test_the_kernel_can_be_read_in_two_days() -> None:
     assert sum(len(file.read_text().splitlines()) for file in _files()) <= MOST_LINES
+
+
+def test_each_name_of_the_schemas_room_has_one_module_that_is_loaded_with_it_alone() -> None:
+    assert schema._HOMES.keys() == set(schema.__all__)
+    assert all(hasattr(schema, name) for name in schema.__all__)
+    code = f"import sys; from {schema.__name__} import ColumnKind; print('pydantic' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
