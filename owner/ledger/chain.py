@@ -399,6 +399,7 @@ def _read(row: LedgerRow, history: History) -> tuple[Entry, bytes]:
 
 def _misplaced(history: History, entry: Entry) -> str | None:
     """Reason why an entry breaks rule 2, 3, 4 or 6; None if it breaks none."""
+    # No budget is compared: a charge was admitted under the policy of its time (`admit_charge`).
     if isinstance(entry, OpenerEntry):
         return misplaced(history.openers, entry)
     if isinstance(entry, Reservation):

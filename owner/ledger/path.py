@@ -121,6 +121,7 @@ def store_release(
     """
     if ledger.history().commitment_for(request.request_digest) is not None:
         return ledger.stored(request.request_digest)
+    # Rows and study are not checked again: what can fail did so before (`OpenedRelease.prepare`).
     reservation = ledger.reserve(request, release_id=entropy.bytes(RELEASE_ID_BYTES), now=clock())
     checkpoint("reserve")
     release = plan.draw(prepared, reservation, entropy=entropy)

@@ -72,6 +72,7 @@ def read_once(
     with table.latest(key) as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
         rows = read(latest, tally=tally, progress=bar.advance)
         counted = tally.report(latest)
+    # Too many rows of one person are refused by the run; a preview has to show them.
     return Reading(rows, latest.n_rows, counted.under(study.faults))
 
 

@@ -134,6 +134,7 @@ class ReleaseRun:
         """
         history = read_history(self._site.ledger)
         if decide_step(history, asked.digest) is NextStep.SEND:
+            # No budget, policy or consent: these bytes were agreed to and charged before.
             with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:
                 stored = ledger.stored(asked.digest)
                 return asked.deliver(ledger, stored, None, seconds=self._seconds)

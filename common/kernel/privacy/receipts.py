@@ -98,7 +98,9 @@ class Receipt(Generic[ClaimsT]):
 
 
 def read_receipt(document: Mapping[str, Any], claims: type[ClaimsT]) -> Receipt[ClaimsT]:
-    """Read the receipt of a kind of release; its values are not checked.
+    """Read the receipt of a kind of release; its values are not checked here.
+
+    Who relies on one computes it again (`dppca.common.kernel.attestation.claims.require_equal`).
 
     Raise `KeyError`, `TypeError` or `ValueError` if a field is missing, or there is one too many.
     """
