@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from dppca.deploy.simulation.containers.topology import demo_compose_text
-from tools import json_reference
+from tools import json_reference, limits
 from tools.decisions import index
 from tools.file_reference import policy_schema, site_page, site_schema, study_page, study_schema
 from tools.glossary import PATH, glossary_page
@@ -29,6 +29,7 @@ PAGES: dict[str, Callable[[], str]] = {
 SITE_PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": page,
     "reference/json-output.md": json_reference.page,
+    "reference/limits.md": limits.page,
     "reference/json-output.schema.json": json_reference.schema_page,
 }
 

@@ -50,7 +50,7 @@ from dppca.common.kernel.schema.document import NeighbourRelation, Schema
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 from dppca.common.kernel.schema.units import LimitedRows, Person, PrivacyUnit, Unit
 
-MAX_OWNERS = 10_000
+MAX_OWNERS = 10_000  # of a study
 _SHOWN = 8
 AGGREGATE_ONLY_FIELDS = ("identities", "openers", "spares", "open_by")
 """Fields that belong to ``trust: aggregate``."""

@@ -12,9 +12,9 @@ from google.protobuf.message import Message
 
 from dppca.common.kernel.errors import LimitError
 
-MOST_MESSAGES = 10_000
-MOST_BYTES = 64 << 20
-MOST_S = 300.0
+MOST_MESSAGES = 10_000  # of one answer
+MOST_BYTES = 64 << 20  # of one answer, all messages together
+MOST_S = 300.0  # seconds of one answer, from its first message to its last
 
 _Answer = TypeVar("_Answer", bound=Message)
 

@@ -16,7 +16,7 @@ from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.entry_documents import EntryDocument
 from dppca.owner.ledger.populations import admits_total, remaining, spent
 
-MOST_FITTING = 1_000_000
+MOST_FITTING = 1_000_000  # releases that `budget plan` counts
 
 
 class LedgerEntry(EntryDocument):

@@ -25,7 +25,7 @@ from dppca.owner.records.mapping_rules import MappingDocument, Rule
 from dppca.owner.records.sources import Source
 from dppca.owner.records.text_format import USUAL, TextFormat
 
-MOST_BYTES: Final = 1 << 20
+MOST_BYTES: Final = 1 << 20  # of a mapping, before it is read
 _MOST_FAULTS: Final = 50
 
 

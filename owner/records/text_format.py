@@ -17,7 +17,7 @@ TEXT_SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 """Suffixes of text files; with `WORKBOOK_SUFFIXES` those that a `TextFormat` is for."""
 WORKBOOK_SUFFIXES: Final = (".xlsx", ".xlsm")
 UTF_8: Final = "utf-8"
-MOST_TITLE_LINES: Final = 1000
+MOST_TITLE_LINES: Final = 1000  # above a table's header
 ENCODINGS: Final = (
     UTF_8,
     *(f"windows-{number}" for number in range(1250, 1259)),

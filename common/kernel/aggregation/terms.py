@@ -25,7 +25,7 @@ from dppca.common.kernel.study import MAX_OWNERS, Study
 
 MAX_ENTRIES = 1 << 26
 """Largest number of entries: 512 MiB; twice the widest schema's without histograms."""
-MAX_STREAMS = 1024
+MAX_STREAMS = 1024  # of masks in one upload
 GUARDS = 2
 """Number of words at the end of each vector that are zero before masking."""
 _DIGEST = re.compile("[0-9a-f]{64}")

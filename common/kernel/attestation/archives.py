@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import ArtefactError
 
-MAX_MEMBERS = 10_000
+MAX_MEMBERS = 10_000  # of an archive; one with more is not opened
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _UTF8_NAME = 0x800  # flag of a ZIP member whose name is UTF-8
 _NPY = re.compile(

@@ -20,7 +20,7 @@ from dppca.common.kernel.privacy.release import (
 from dppca.common.kernel.privacy.sensitivity import Shape
 from dppca.common.kernel.study import Study, study_from_canonical
 
-LEAST_REPLICATES, MOST_REPLICATES = 4, 1000
+LEAST_REPLICATES, MOST_REPLICATES = 4, 1000  # tables of one result; fewer say nothing of the spread
 _NOT_REAL = (
     "do not compute standard errors from these rows as if they were real: use `estimate`, or "
     "replicates"

@@ -39,7 +39,7 @@ from dppca.common.kernel.errors import (
 from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.kernel.privacy.release import MomentReceipt, read_moment_receipt
 
-MAX_BYTES = 64 << 10
+MAX_BYTES = 64 << 10  # of an acknowledgement's envelope
 _ACKNOWLEDGEMENT = "the acknowledgement"
 
 

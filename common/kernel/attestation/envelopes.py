@@ -47,7 +47,7 @@ from dppca.common.kernel.identity.tls import Identity
 SUFFIX = ".intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-MAX_BYTES = 1 << 27
+MAX_BYTES = 1 << 27  # of a file's envelope, before it is decoded
 _MOST_MARKS = 64
 _FIELDS, _SIGNATURE_FIELDS = {"payload", "payloadType", "signatures"}, {"cert", "keyid", "sig"}
 _MARKS = re.compile(rb"[\[{,:]")

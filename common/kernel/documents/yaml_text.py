@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import yaml
 
-MAX_DOCUMENT_BYTES = 4 << 20
+MAX_DOCUMENT_BYTES = 4 << 20  # of a file that a person writes
 
 
 class WrittenFloat(float):

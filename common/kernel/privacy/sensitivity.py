@@ -183,7 +183,7 @@ from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError
 
-MAX_RESOLUTION_BITS = 14
+MAX_RESOLUTION_BITS = 14  # of a coded value: its square has 28, and sums of rows fit 62
 SEARCHED = 32  # numerics of which (13) is searched; of more, a bound is taken
 ROOT_BITS = 96  # irrational bounds are rounded up to multiples of 2^-96
 

@@ -36,10 +36,10 @@ from dppca.common.kernel.schema.texts import DAY_0
 from dppca.common.kernel.schema.texts import MAX_LABEL_LENGTH as MAX_LABEL_LENGTH
 from dppca.common.kernel.schema.texts import count_days as count_days
 
-MAX_BINS = 256
-MAX_LEVELS = 100
-MAX_SPIKES = 16
-MAX_MISSING_VALUES = 64
+MAX_BINS = 256  # of a number
+MAX_LEVELS = 100  # of an ordinal attribute
+MAX_SPIKES = 16  # values of a number with cells of their own
+MAX_MISSING_VALUES = 64  # codes that stand for missing
 _LEAST_WIDTH = 1e-12
 """Least width of a bin, a share of the range: its ends are two coordinates, also by `Score.LOG`."""
 

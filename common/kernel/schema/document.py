@@ -52,9 +52,9 @@ from dppca.common.kernel.schema.partitions import (
 from dppca.common.kernel.schema.splits import Public, code_thresholds
 from dppca.common.kernel.schema.units import Unit
 
-MAX_COLUMNS = 8192
-MAX_TARGETS = 16
-MAX_SQUARE_WEIGHT = 64
+MAX_COLUMNS = 8192  # coded: a release has some half of their square
+MAX_TARGETS = 16  # attributes whose products weigh more
+MAX_SQUARE_WEIGHT = 64  # times the weight of other products
 FINEST_BITS = 14
 """Resolution of every schema's grid: coded rows in real units are multiples of ``2**-14``."""
 

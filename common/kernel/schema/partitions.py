@@ -38,9 +38,9 @@ from dppca.common.kernel.schema.splits import (
     read_split,
 )
 
-MAX_TABLES = 128
-MAX_TABLE_ATTRIBUTES = 8
-MAX_LEAVES = 1024
+MAX_TABLES = 128  # and trees of a schema
+MAX_TABLE_ATTRIBUTES = 8  # of one table
+MAX_LEAVES = 1024  # of one tree
 MAX_CELLS = 1 << 16
 """Cells of one partition."""
 MAX_ALL_CELLS = 1 << 18

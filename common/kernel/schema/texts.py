@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-MAX_LABEL_LENGTH = 256
+MAX_LABEL_LENGTH = 256  # characters of a label
 DAY_0: Final = date(1970, 1, 1).toordinal()
 INFINITE: Final = math.inf
 """Value in a numeric column for a number that is not finite, of either sign."""

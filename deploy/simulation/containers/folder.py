@@ -17,7 +17,7 @@ from dppca.deploy.simulation.evaluate import check_target
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
 from dppca.owner.records.text_format import USUAL, TextFormat
 
-LEAST_OWNERS, MOST_OWNERS = 2, 20
+LEAST_OWNERS, MOST_OWNERS = 2, 20  # containers of one machine
 TRIAL, ROWS, RESULTS, HELD_OUT = "trial.json", "rows", "results", "held-out"
 _ENVIRONMENT = """\
 # What may be changed before `docker compose up`; what the study asks for is in study.yaml, which

@@ -46,8 +46,8 @@ from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.kernel.privacy.noise._rejection import RejectionEnvelope, build_envelope
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, read_words
 
-LARGEST_SCALE = 2**62
-LARGEST_SIGMA_SQUARED = LARGEST_SCALE**2
+LARGEST_SCALE = 2**62  # int64 sums would hold no wider noise
+LARGEST_SIGMA_SQUARED = LARGEST_SCALE**2  # the same for Gaussian noise
 
 # Cells per scale: 2^5 to 2^6. More would reject fewer draws and leave more to the slower searches.
 _CELLS_LOG2 = 5

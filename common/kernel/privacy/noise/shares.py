@@ -88,7 +88,7 @@ from dppca.common.kernel.privacy.noise.sampler import (
 )
 
 LEAST_SHARE_VARIANCE = 64
-MOST_HONEST = 2**15
+MOST_HONEST = 2**15  # owners on whose shares a guarantee may rest
 
 # Entries at a time, and cycles before entries that are done are put away: both by measurement.
 _BLOCK = 1 << 15

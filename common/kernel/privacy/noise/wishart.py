@@ -25,7 +25,7 @@ from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.noise.normals import Normals, exact_normals, refine
 from dppca.common.kernel.privacy.noise.sampler import LARGEST_SCALE, require_integer
 
-LARGEST_SIDE = 2**11
+LARGEST_SIDE = 2**11  # of a matrix that is drawn
 FRACTION_BITS = 52
 KEPT_BITS = 48
 
