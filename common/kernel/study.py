@@ -51,7 +51,7 @@ from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 from dppca.common.kernel.schema.units import LimitedRows, Person, PrivacyUnit, Unit
 
 MAX_OWNERS = 10_000  # of a study
-_SHOWN = 8
+_SHOWN = 8  # differences in a message
 AGGREGATE_ONLY_FIELDS = ("identities", "openers", "spares", "open_by")
 """Fields that belong to ``trust: aggregate``."""
 _UNSAID_ROWS = (

@@ -23,7 +23,7 @@ from dppca.owner.records.text_format import TextFormat
 
 PARTS_PER_SLOT: Final = 4
 """Several, so that little waiting is left at the end if workers differ in speed or one is lost."""
-LEAST_BYTES: Final = 16 << 20
+LEAST_BYTES: Final = 16 << 20  # of a part, where rows are few
 MOST_BYTES: Final = 4 << 30
 """Size of a part, before compression, if files and row groups allow it."""
 

@@ -52,10 +52,10 @@ from dppca.owner.ledger.births import find_birth
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_prefix
 
-_VERSION = 2
+_VERSION = 2  # of a mark's form
 _SLOTS = (".mark", ".mark2")
-_SHOWN = 8
-_LOOKS = 3
+_SHOWN = 8  # studies in a message
+_LOOKS = 3  # at both files, in case a writer is between them
 _Birth = tuple[int, int] | None
 
 

@@ -28,7 +28,7 @@ from dppca.owner.ledger.entries import Ballot, KeyOffer, OpenerEntry, OpeningDel
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
 
-_STREAM = 4
+_STREAM = 4  # bytes of a stream's number
 
 
 @dataclass(frozen=True, slots=True)

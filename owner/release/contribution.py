@@ -47,9 +47,9 @@ from dppca.owner.ledger.populations import Account, admits_total, remaining, spe
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
 
-_MAX_DRAWS, _MIN_DRAWS = 100, 8
+_MAX_DRAWS, _MIN_DRAWS = 100, 8  # of a forecast's noise; the fewest where columns are many
 _MAX_DRAWN = 1 << 22  # matrix entries in all draws: a forecast takes a second or two
-BYTES_PER_ENTRY = 8
+BYTES_PER_ENTRY = 8  # of a packed vector: int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

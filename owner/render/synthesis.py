@@ -14,7 +14,7 @@ from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 TIMES = 4
 """Rows that are advised for each row of a result: half of the chance error of drawing."""
-_MOST_ADVISED = 1_000_000
+_MOST_ADVISED = 1_000_000  # rows; where more would be needed, none are advised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from dppca.common.kernel.schema.attributes import Attribute, Numeric, Ordinal
 from dppca.common.kernel.study import Study
 
 Row = tuple[float | int, ...]
-_PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_PLACES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a number's range: its ends, its middle, and between
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ from dppca.owner.selftest.laws import dkw, dkw_limit
 from dppca.owner.selftest.local_federation import VICTIM, TemporaryFederation
 from dppca.owner.selftest.sent import DATA_SET
 
-_EPSILON = "0.1"
-_DIFFERENCING_LEVEL = 9e-8
-_BUDGET = Decimal("0.5")
+_EPSILON = "0.1"  # of each study
+_DIFFERENCING_LEVEL = 9e-8  # probability that an honest site fails the check
+_BUDGET = Decimal("0.5")  # of the site, five studies
 _QUESTIONS: list[dict[str, object]] = [
     {"name": f"q{i}", "type": "binary", "values": ["no", "yes"]} for i in range(6)
 ]

@@ -75,8 +75,8 @@ from dppca.owner.selftest.releases import (
 
 LEVEL = CHECK_LEVEL / 10
 """Level of the noise of all kinds of one form and law together."""
-_PARTS = 7
-_KEY_BITS = 256
+_PARTS = 7  # checks that share the level
+_KEY_BITS = 256  # random bits of an upload besides its seeds
 _LONG = 12  # entries of which two shares are never equal: each is with probability below 0.01
 _ACCOUNT = Account("audit", Population("audit", Budget(Decimal("1e15"), Decimal("0.5"))))
 

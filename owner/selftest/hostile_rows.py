@@ -28,7 +28,7 @@ _SCHEMA = Schema.model_validate(
         ]
     }
 )
-_N_ROWS = 12
+_N_ROWS = 12  # of a file, with the odd one near its beginning or at its end
 _AROUND = (b"1,a,ok", b'"2","b","x, ""y"""', b'1,c,5" pipe', b'2,b",","')
 _LINES = (
     b'0,c,"open',

@@ -29,7 +29,7 @@ LEVEL = 3e-8
 """Each check accuses an honest installation with at most this probability."""
 _PART = LEVEL / 8
 _FEW = 64  # coordinates that are judged one by one, and in pairs
-_GROUPS = 32
+_GROUPS = 32  # of neighbouring coordinates, where these are many
 
 
 def judge_law(title: str, noise: NDArray[np.int64], law: NoiseLaw) -> Finding:

@@ -27,11 +27,11 @@ from scipy.stats import binom
 
 from dppca.common.kernel.privacy.laws import NoiseLaw
 
-_N_BINS = 16
+_N_BINS = 16  # of equal probability
 _RARE = 20  # expected draws beyond the outermost place that `extremes` looks at
 _FLAT = 1e-4  # largest bias of a bit that `digits` looks at
-_LOW_BITS = 16
-_FIRST = 1 << 14
+_LOW_BITS = 16  # of a draw, which are judged one by one
+_FIRST = 1 << 14  # draws at a time
 _CHUNK = 1 << 18  # entries that `echoes` compares with each other
 
 

@@ -26,7 +26,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 
 VICTIM = "victim"
-_COMMAND_S, _CALL_S, _RESULT_S = 120.0, 30.0, 60
+_COMMAND_S, _CALL_S, _RESULT_S = 120.0, 30.0, 60  # seconds, for hangs alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ from dppca.owner.site.config import Site
 from dppca.owner.site.opener_keys import create_opener_key, list_opener_keys
 
 _OWNERS = ("owner-1", "owner-2", "owner-3")
-_HONEST = 2
-_MARK = 0x4D41524B
-_WORDS, _FEW = 200_000, 100
-_BITS = 64
+_HONEST = 2  # owners whose shares are added
+_MARK = 0x4D41524B  # word of every row before masking: it must not be seen after it
+_WORDS, _FEW = 200_000, 100  # of a vector for statistics, and of one for single steps
+_BITS = 64  # of a word
 _LEVEL = WHOLE_LEVEL / 10
 """Level of each of these checks: all checks together accuse an honest site once in 10^6 runs."""
 

@@ -15,9 +15,9 @@ from dppca.owner.selftest.findings import Finding
 
 READS = tuple(sorted({(1 << power) + off for power in range(1, 21) for off in (-1, 0, 1)}))
 """Sizes of the reads: around each power of two up to 1 MiB."""
-_BLOCK = 16
+_BLOCK = 16  # bytes at the end of all reads of one size that are looked at
 _LEAST_VALUES = 4  # sixteen random bytes have fewer different values with probability below 1e-20
-_FALSE_ALARM = 1e-18
+_FALSE_ALARM = 1e-18  # for the whole check
 
 
 def audit_reads(source: EntropySource | None = None) -> Finding:

@@ -47,10 +47,10 @@ from dppca.owner.selftest.laws import bits, dkw, dkw_limit
 Noise = NDArray[np.int64]
 _OWNERS, _COLLUDERS = ("owner-1", "owner-2", "owner-3", "owner-4"), 2
 _HONEST = len(_OWNERS) - _COLLUDERS
-_KEY_BITS = 256
+_KEY_BITS = 256  # random bits of an upload besides its seeds
 _ACCOUNT = Account("audit", Population("audit", Budget(Decimal(100), Decimal("0.5"))))
-_CELLS, _LABELS = 192, 200
-_LARGE = 1 << 40
+_CELLS, _LABELS = 192, 200  # of each of two tables' sides, and labels: many entries in one release
+_LARGE = 1 << 40  # value of a row beside zeros
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ _TARGETS: list[dict[str, object]] = [
     {"name": "b", "type": "binary", "values": ["x", "y"]},
     {"name": "b", "type": "categorical", "categories": ["x", "y", "z"]},
 ]
-_ROWS = (1, 2, 3)
-_BITS = 6
+_ROWS = (1, 2, 3)  # of one person
+_BITS = 6  # of resolution, so few that every change can be tried
 
 
 def check_sensitivities(folder: Path) -> list[Finding]:

@@ -71,7 +71,7 @@ QUICK = Amount(
     kinds=Power(entries=600, least=4, most=300, masked=8),
     large=16,
 )
-_ATTACK, _KIND = 1_000, 200
+_ATTACK, _KIND = 1_000, 200  # steps of the progress bar for an attack, and for a kind of release
 
 
 def run_audits(amount: Amount, bar: Progress) -> list[Finding]:

@@ -23,7 +23,7 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import ColumnKind
 from dppca.common.kernel.study import Study
 
-_NAMED = 8
+_NAMED = 8  # in a text; the others are counted
 _LITTLE = 0.25
 """Least deviation, relative to evenly spread values, of a numeric that uses its range."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.aggregation.framing import frame
 from dppca.common.kernel.aggregation.terms import Terms
 
-SEED_BYTES = 32
+SEED_BYTES = 32  # of a stream of masks
 Words = NDArray[np.uint64]
 _CHUNK: Final = 1 << 15  # words; fits a core's cache
 _ZEROS: Final = memoryview(bytes(8 * _CHUNK))

@@ -21,9 +21,9 @@ from dppca.common.kernel.errors import ConflictError, LimitError, SignatureError
 from dppca.common.kernel.signing import Purpose, is_signed
 
 _HASH = 32  # bytes of SHA-256
-_NAME = 64
+_NAME = 64  # bytes of an owner's name
 _SIGNATURE = 72  # DER of two numbers below 2**256
-_COUNT = 4
+_COUNT = 4  # bytes of a length
 _SET_HEAD = (_NAME, _COUNT)
 
 

@@ -49,7 +49,7 @@ _DAMAGED = (
 """Errors of `zipfile`, besides its own, on changed bytes."""
 _NPY_START = b"\x93NUMPY\x01\x00"
 _SCHEMA = "schema.json"
-_SPARE_BYTES = 1 << 24
+_SPARE_BYTES = 1 << 24  # that an archive may unpack to besides four times its size
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ SUFFIX = ".intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 MAX_BYTES = 1 << 27  # of a file's envelope, before it is decoded
-_MOST_MARKS = 64
+_MOST_MARKS = 64  # of lists, objects and pairs in an envelope, before it is read
 _FIELDS, _SIGNATURE_FIELDS = {"payload", "payloadType", "signatures"}, {"cert", "keyid", "sig"}
 _MARKS = re.compile(rb"[\[{,:]")
 """Marks of JSON's structure. An envelope has a dozen of them: the rest is base64 and PEM."""

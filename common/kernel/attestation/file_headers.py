@@ -24,19 +24,19 @@ from dppca.common.kernel.errors import ArtefactError
 
 PAGE_BYTES = 16 << 20
 """Our writers begin a page after 1 MiB."""
-_RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
+_RECORD_BATCH, _DICTIONARY_BATCH = 3, 2  # Arrow's numbers
 _ARROW = b"ARROW1"
 _BLOCK = struct.Struct("<qi4xq")
 _PARQUET = b"PAR1"
 _WRITER = b"parquet-cpp-arrow"
 _ARROW_SCHEMA = b"ARROW:schema"
-_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
-_BYTE_ARRAY = 6
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8  # Parquet's numbers
+_BYTE_ARRAY = 6  # Parquet's number for texts
 _ENCODINGS = (_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY)
 _ENCODING_OF_PAGE = {5: 2, 7: 2, 8: 4}
 """Fields of PageHeader that describe a page (data, dictionary, data of version 2), each with the
 number of its field for the encoding."""
-_MAX_DEPTH = 8
+_MAX_DEPTH = 8  # of lists and structures inside one another
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _TEXT, _LIST, _STRUCT = (
     1,
     2,

@@ -18,7 +18,7 @@ Whole = int | str
 DECIMALS = 12  # of an epsilon or rho that is computed
 POINTED = ": use a point for decimals and no mark for thousands, such as 1.5 or 1500"
 _NUMERAL = re.compile(r"-?(?=\.?[0-9])(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]{1,9})?")
-_MAX_DIGITS, _MOST_PLACES = 30, 1000
+_MAX_DIGITS, _MOST_PLACES = 30, 1000  # of a privacy parameter; places of any amount
 _LEAST_TEXT = 1 << 53  # from here on a reader of JSON may round a whole number
 _MOST_DECIMALS = 6  # that people are shown
 

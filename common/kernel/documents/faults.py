@@ -16,7 +16,7 @@ from dppca.common.kernel.documents.amounts import POINTED, pointed
 from dppca.common.kernel.documents.names import nearest_name, one_line
 from dppca.common.kernel.documents.yaml_text import compose_tree, find_line
 
-_MOST_FAULTS, _MOST_CHARACTERS = 50, 100
+_MOST_FAULTS, _MOST_CHARACTERS = 50, 100  # listed, and shown of each
 _JOINT = re.compile(r"[:=@/]")
 _SAID = {
     "bool": "must be true or false",

@@ -32,7 +32,7 @@ _JOINERS = frozenset("\u200c\u200d")
 _PLAIN_FILE = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")  # Windows opens no file
 _NOT_IN_FILES = re.compile(r"[^A-Za-z0-9._-]+")
-_KEPT_IN_FILES = 40
+_KEPT_IN_FILES = 40  # readable characters of a name in a file's name; a digest follows
 _FORMULA = re.compile(r'[=+@-].*(?:["|!]|\w\()', re.DOTALL)
 
 

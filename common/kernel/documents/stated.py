@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 WHOSE = "In its operator's words, which no software can check"
 """Above every such text, on pages and terminals."""
-_WIDTH = 76
+_WIDTH = 76  # characters of a line
 
 
 def _text(meaning: str, *, wanted: bool = False, decides: bool = False) -> Any:

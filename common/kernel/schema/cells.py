@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.schema.attributes import LOG_REACH, Numeric, Score, find_neighbour
 
-N_BINS = 40
+N_BINS = 40  # of a number that says nothing else
 MOST_WHOLE_NUMBERS = 100  # of a range that get a cell each
 
 Vector = NDArray[np.float64]

@@ -34,7 +34,7 @@ MISSING_WORDS: Final = MappingProxyType(
 )
 """Words for a missing value, and who writes them. A label of the schema is no such word."""
 _LONGEST_NUMBER = 4 * MAX_LABEL_LENGTH  # of a label, in any spelling
-_EXPONENT_DIGITS = 3
+_EXPONENT_DIGITS = 3  # of a number in a label
 _TRUTHS = (("true", "false"), ("t", "f"))
 
 

@@ -31,7 +31,7 @@ from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.noise.sampler import laplace_histogram, propose_magnitudes
 from dppca.common.papers.base.randomized_response import draw_below
 
-_LARGEST_BATCH = 1 << 12
+_LARGEST_BATCH = 1 << 12  # draws at a time
 
 
 def choice_scale(sensitivity: int, *, epsilon: Fraction, max_rows_per_person: int) -> int:

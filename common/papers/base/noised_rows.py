@@ -29,7 +29,7 @@ from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 from dppca.common.kernel.schema.coding import encode_unit_ball
 
-GRID_BITS = 10
+GRID_BITS = 10  # binary digits of a coordinate
 _UNIT_BITS = GRID_BITS // 2  # calibrations count in 4^-5, which is a step of 2^-10
 
 

@@ -30,8 +30,8 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import require_epsilon
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
-_WORD = 1 << 64
-_DIGITS = 60
+_WORD = 1 << 64  # one more than the largest word of entropy
+_DIGITS = 60  # far more than a threshold of 64 bits has
 _LARGEST = Decimal(100)  # beyond, p rounds to the same number below 1
 
 

@@ -49,7 +49,7 @@ from dppca.common.papers.networks.network import Network, fit_tables
 from dppca.common.papers.networks.noised_counts import Codes, maximal_sets, release_counts
 
 _EXACT = Context(prec=100, traps=[Inexact])
-_LEAST_BINS = 2
+_LEAST_BINS = 2  # of a number: one would say nothing
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

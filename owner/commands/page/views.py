@@ -16,8 +16,8 @@ from dppca.owner.render.review import ContributionPreview
 from dppca.owner.render.studies import Standing
 from dppca.owner.site.policy import Policy
 
-_ASSUMED = 24
-_LITTLE = Decimal("0.001")
+_ASSUMED = 24  # eigenvalues in a chart
+_LITTLE = Decimal("0.001")  # epsilon, below which a budget counts as used up
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,13 +65,13 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table
 
-SAMPLE_ROWS = 20_000
-DISTANCE_ROWS = 2_000
-QUANTILES = (0.01, 0.05, 0.25, 0.5)
-_LEAST_ROWS = 10
-_FOLDS = 5
-_MOST_PRODUCTS = 300
-_MOST_TARGETS = 10
+SAMPLE_ROWS = 20_000  # of each table, for products and classifiers
+DISTANCE_ROWS = 2_000  # whose nearest neighbours are sought
+QUANTILES = (0.01, 0.05, 0.25, 0.5)  # of the distances that are shown
+_LEAST_ROWS = 10  # of a table, below which figures say nothing
+_FOLDS = 5  # of the cross-validation
+_MOST_PRODUCTS = 300  # pairs of columns; with more, classifiers see columns alone
+_MOST_TARGETS = 10  # attributes that classifiers are trained for
 _Part = TypeVar("_Part")
 
 

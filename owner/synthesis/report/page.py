@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
-PANELS = 24
-_WORST = 20
+PANELS = 24  # of attributes, those that differ most
+_WORST = 20  # of a list on the page
 NOTICE = f"{Label.SITE_ONLY.value}: made of this site's raw rows, must not leave"
 _NAMES = ("this site's rows", "synthetic rows")
 
