@@ -59,19 +59,27 @@ def release_model(
     dialogue: Dialogue,
 ) -> ReleasedModelDocument:
     """Make a model that may leave, or find it; return the command's JSON document."""
-    return ReleaseRun(site, dialogue).carry_out(ask_model(site, study, resolved, options))
+    started, history = time.perf_counter(), read_history(site.ledger)
+    asked = ask_model(site, study, resolved, options, history, started=started)
+    return ReleaseRun(site, dialogue).carry_out(asked, history=history)
 
 
 def ask_model(
-    site: Site, study: Study, resolved: ResolvedMethod, options: TrainOptions
+    site: Site,
+    study: Study,
+    resolved: ResolvedMethod,
+    options: TrainOptions,
+    history: History,
+    *,
+    started: float,
 ) -> "AskedModel":
     """Return the request, once everything is there that its file needs: what fails costs nothing.
 
-    Raise as `load_policy`, `choose_data_set`, `request_weights`, `make_folder` and `kept_result`
-    do.
+    ``history`` is the ledger's, and ``started`` the time when the command began. Raise as
+    `load_policy`, `choose_data_set`, `request_weights`, `make_folder` and `kept_result` do.
     """
-    started, policy = time.perf_counter(), load_policy(site)
-    data_set = choose_data_set(study, read_history(site.ledger), policy, options.data_set_name)
+    policy = load_policy(site)
+    data_set = choose_data_set(study, history, policy, options.data_set_name)
     request = request_weights(
         study,
         data_set=data_set.name,

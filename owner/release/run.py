@@ -125,14 +125,21 @@ class ReleaseRun:
         self._site, self._dialogue = site, dialogue
         self._seconds = {"read": 0.0, "draw": 0.0}
 
-    def carry_out(self, asked: AskedRelease[RowsT, PreparedT, DocumentT]) -> DocumentT:
+    def carry_out(
+        self,
+        asked: AskedRelease[RowsT, PreparedT, DocumentT],
+        *,
+        history: History | None = None,
+    ) -> DocumentT:
         """Make a release, or deliver the one that is stored.
+
+        ``history`` is the ledger's, if ``asked`` was made of it.
 
         Raise what the steps of its kind raise, `ConsentError` if the steward does not agree,
         `PrivacyError` if one person has more rows than the study allows, and errors of
         `dppca.owner.ledger.path.store_release`.
         """
-        history = read_history(self._site.ledger)
+        history = read_history(self._site.ledger) if history is None else history
         if decide_step(history, asked.digest) is NextStep.SEND:
             # No budget, policy or consent: these bytes were agreed to and charged before.
             with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:

@@ -12,8 +12,12 @@ import pytest
 import dppca.common.papers
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.labels import Label
+from dppca.owner.commands import release_model
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.file import read_history
 from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
 from dppca.owner.models.loader import load_model
+from dppca.owner.release import run
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.checkout import ROOT
 from tests.support.latent_rows import make_rows
@@ -105,6 +109,21 @@ def test_a_model_that_may_leave_is_charged_once_and_stays_the_same_bytes(
     found = _predictions(made["model"], tmp_path, tmp_path / "rows.csv")
     assert len(found) == N_ROWS
     assert set(found) <= set(model.target_attribute.labels)
+
+
+def test_the_ledger_is_read_once_before_the_rows_and_once_after_them(
+    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[Path]()
+
+    def counted(path: Path) -> History:
+        read.append(path)
+        return read_history(path)
+
+    monkeypatch.setattr(release_model, "read_history", counted)
+    monkeypatch.setattr(run, "read_history", counted)
+    _made(site, *RELEASED["dp-svm"], "--yes")
+    assert read == [site.folder / "ledger.sqlite"] * 2
 
 
 @pytest.mark.parametrize("name", sorted(SITE_ONLY))
