@@ -29,6 +29,13 @@ def _numeral(value: object, *, fault: ErrorType) -> object:
     return value
 
 
+def _truth(value: object) -> object:
+    if isinstance(value, str | bytes):  # of which pydantic takes some, such as "yes", for true
+        raise PydanticKnownError("bool_parsing")
+    return value
+
+
+TRUTH = BeforeValidator(_truth)
 NUMBER = BeforeValidator(partial(_numeral, fault="float_parsing"))
 WHOLE = BeforeValidator(partial(_numeral, fault="int_parsing"))
 PartyName = Annotated[str, AfterValidator(require_party_name)]

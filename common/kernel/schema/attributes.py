@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from dppca.common.kernel.documents.names import check_name
-from dppca.common.kernel.documents.stated_fields import NUMBER, WHOLE, Description, Unit
+from dppca.common.kernel.documents.stated_fields import NUMBER, TRUTH, WHOLE, Description, Unit
 from dppca.common.kernel.documents.yaml_text import WrittenFloat
 from dppca.common.kernel.schema.texts import DAY_0
 from dppca.common.kernel.schema.texts import MAX_LABEL_LENGTH as MAX_LABEL_LENGTH
@@ -262,10 +262,10 @@ class Numeric(_Strict):
     centre: Finite | None = None
     scale: Finite | None = None
     score: Score = Score.LINEAR
-    integer: bool = False
+    integer: Annotated[bool, TRUTH] = False
     spikes: Annotated[tuple[Finite, ...], Field(min_length=1, max_length=MAX_SPIKES)] | None = None
     bins: Annotated[int, Field(ge=2, le=MAX_BINS), WHOLE] | tuple[Finite, ...] | None = None
-    histogram: bool = False
+    histogram: Annotated[bool, TRUTH] = False
     products: Literal["bins"] | None = None
     missing: Literal["level", "indicator"] | None = None
     missing_values: MissingValues | None = None
@@ -411,7 +411,7 @@ class Date(Numeric):
     type: Literal["date"] = "date"  # type: ignore[assignment]
     lower: Day
     upper: Day
-    integer: bool = True
+    integer: Annotated[bool, TRUTH] = True
     bins: Annotated[int, Field(ge=2, le=MAX_BINS), WHOLE] | tuple[Day, ...] | None = None
 
     def format_value(self, value: float) -> str:
@@ -444,7 +444,7 @@ class Ordinal(Numeric):
     HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
 
     type: Literal["ordinal"] = "ordinal"  # type: ignore[assignment]
-    integer: bool = True
+    integer: Annotated[bool, TRUTH] = True
     levels: Annotated[tuple[Label, ...], Field(min_length=3, max_length=MAX_LEVELS)]
 
     @classmethod

@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from dppca.common.kernel.documents.faults import explain_faults
-from dppca.common.kernel.documents.stated_fields import NUMBER, WHOLE
+from dppca.common.kernel.documents.stated_fields import NUMBER, TRUTH, WHOLE
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import SettingError
@@ -77,8 +77,8 @@ class RowNorm(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    include_sums: bool = True
-    halved_products: bool = False
+    include_sums: Annotated[bool, TRUTH] = True
+    halved_products: Annotated[bool, TRUTH] = False
 
 
 class NeighbourRelation(StrEnum):
@@ -163,7 +163,7 @@ class Schema(BaseModel):
     square_weight: Annotated[int, Field(ge=1, le=MAX_SQUARE_WEIGHT), WHOLE] = 1
     tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
     tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
-    only_tables: bool = False
+    only_tables: Annotated[bool, TRUTH] = False
     missing_values: MissingValues = ()
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
 

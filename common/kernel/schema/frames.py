@@ -201,7 +201,13 @@ def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:
     ``coded`` has shape (n_rows, p), finite, in coded units.
     """
     if layout.unit_ball:
-        coded = coded / np.maximum(row_norms(coded)[:, None], 1.0)
+        with np.errstate(over="ignore"):
+            norms = row_norms(coded)
+        if (huge := np.isinf(norms)).any():  # squares above the largest number
+            coded = coded.copy()
+            coded[huge] /= np.abs(coded[huge]).max(axis=1, keepdims=True)
+            norms[huge] = row_norms(coded[huge])
+        coded = coded / np.maximum(norms[:, None], 1.0)
     columns: list[Column] = []
     for start, stop in layout.groups:
         kind = layout.kinds[start]

@@ -1,4 +1,4 @@
-"""The number of rows as an entry: its fields, their form, and what they leave as it was."""
+"""Flags, and the number of rows as an entry: their form, and what they leave as it was."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.document import NeighbourRelation, Schema
-from tests.support.studies import binary_of, make_schema
+from tests.support.studies import binary_of, make_schema, numeric_of
 
 FLAGS = [binary_of("a", ["n", "y"]), binary_of("b", ["n", "y"])]
 
@@ -63,3 +63,37 @@ def test_tables_alone_need_no_number_of_rows() -> None:
     added = make_schema(FLAGS, neighbours="added", **alone)
     assert added.layout.n_entries == make_schema(FLAGS, **alone).layout.n_entries
     assert not added.with_count
+
+
+@pytest.mark.parametrize("text", ["yes", "true", "no", "1", ""])
+@pytest.mark.parametrize(
+    ("kind", "fields", "place"),
+    [
+        ("centred", {"row_norm": {"halved_products": ...}}, "row_norm"),
+        ("centred", {"row_norm": {"include_sums": ...}}, "row_norm"),
+        ("flags", {"only_tables": ...}, "only_tables"),
+        ("number", {"integer": ...}, "integer"),
+        ("number", {"histogram": ...}, "histogram"),
+    ],
+)
+def test_a_text_where_a_flag_belongs_is_refused_and_never_read_as_true(
+    kind: str, fields: dict[str, Any], place: str, text: str
+) -> None:
+    def make(value: object) -> Schema:
+        given = {
+            name: dict.fromkeys(inner, value) if isinstance(inner, dict) else value
+            for name, inner in fields.items()
+        }
+        if kind == "centred":
+            centred = [
+                {"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in ("a", "b")
+            ]
+            return make_schema(centred, **given)
+        if kind == "number":
+            return make_schema([numeric_of("a", 0, 9, **given), *FLAGS[1:]])
+        return make_schema(FLAGS, tables=[{"table": ["a", "b"]}], **given)
+
+    make(True)
+    make(False)
+    with pytest.raises(SettingError, match=f"{place}.*: must be true or false"):
+        make(text)

@@ -111,6 +111,8 @@ def test_unit_ball_rows_come_back_and_stay_in_the_ball() -> None:
     coded = dppca.encode({"a": [5.0, 6.0], "b": [5.0, 5.5]}, schema)
     assert coded.tolist() == [[0.0, 0.0], [0.5, 0.25]]
     assert dppca.decode([[3.0, 4.0]], schema).to_pydict() == {"a": [6.2], "b": [6.6]}
+    far = [[3e200, 4e200], [3.0, 4.0], [1.7e308, 0.0]]  # the squares of some are no numbers
+    assert dppca.decode(far, schema).to_pydict() == {"a": [6.2, 6.2, 7.0], "b": [6.6, 6.6, 5.0]}
 
 
 def test_values_of_several_kinds_are_read_one_by_one() -> None:
