@@ -12,8 +12,11 @@ names a place and is none. `claiming` holds a folder while a command writes ther
 is refused meanwhile. A process that is killed leaves the names that it was going to write marked as
 its own.
 
-Limits: nothing holds the name of a *file* between the decision and the writing. A marked folder
-that was changed by a process of another machine needs working locks (a local disk, NFS 4).
+Nothing holds the name of a *file* between the decision and the writing, but a file that was to be
+new is written only if it still is (`promise_new`).
+
+Limits: a marked folder that was changed by a process of another machine needs working locks (a
+local disk, NFS 4).
 """
 
 import json
@@ -27,7 +30,7 @@ from typing import IO, Any, Final, Protocol
 
 import click
 
-from dppca.common.kernel.durable.files import SHARED, digest_file
+from dppca.common.kernel.durable.files import SHARED, digest_file, promise_new
 from dppca.common.kernel.errors import SettingError
 
 MARKER: Final = ".dppca-output.json"
@@ -92,6 +95,7 @@ class FileLaw:
                 raise SettingError(f"{option} {each}: the command reads this file: {_ANOTHER}")
             if each.name not in self.allowed:
                 _require_not_kept(each, option, there=there)
+            promise_new(each, new=not there)
             if not there or self.own(each):
                 continue
             cure = f"give another {option}"

@@ -75,20 +75,50 @@ def writing(path: Path) -> Iterator[None]:
         raise SettingError(f"cannot write {path}: {error.strerror}") from error
 
 
+_PROMISED: Final[set[Path]] = set()
+
+
+def promise_new(path: Path, *, new: bool = True) -> None:
+    """Say that nothing was at ``path`` when a command decided to write it, or take it back.
+
+    `replacing` then writes it only if nothing is there still: of two commands one is refused.
+    """
+    (_PROMISED.add if new else _PROMISED.discard)(path.absolute())
+
+
+def _appear(draft: Path, path: Path) -> None:
+    """Give a draft the name of a file that is new; `SettingError` if another command did."""
+    try:
+        os.link(draft, path)
+    except FileExistsError as error:
+        raise SettingError(
+            f"cannot write {path}: another command has written it meanwhile, and it is not "
+            "overwritten: name another"
+        ) from error
+    except OSError:  # a file system without hard links
+        require_no_file(path)
+        draft.replace(path)
+    promise_new(path, new=False)
+
+
 @contextmanager
 def replacing(path: Path, *, durable: bool) -> Iterator[Path]:
     """Yield the path of a draft, not yet made; it replaces ``path`` if the block ends well.
 
     A process that is killed leaves its draft, ``.NAME.XXXXXXXX``, which nothing reads. With
     ``durable`` the bytes are on the disk before the draft is renamed. Raise `OSError` if the draft
-    cannot be made durable or renamed; the file at ``path`` is then unchanged.
+    cannot be made durable or renamed, and `SettingError` if a file that was promised to be new is
+    there (`promise_new`); the file at ``path`` is then unchanged.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         yield draft
         if durable:
             sync(draft)
-        draft.replace(path)
+        if path.absolute() in _PROMISED:
+            _appear(draft, path)
+        else:
+            draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 

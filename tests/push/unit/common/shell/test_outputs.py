@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.kernel.durable.files import write_file
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.charts import Chart
 from dppca.common.shell.outputs import MARKER, SIGNED, claiming
@@ -115,3 +116,28 @@ def test_a_picture_is_saved_over_another_only_if_that_is_said(tmp_path: Path) ->
     assert path.read_text() == "mine"
     chart.save(path, replace=True)
     assert path.read_text() == "<svg/>"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_commands_that_were_to_write_one_new_file_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    path = tmp_path / "out.csv"
+    if not links:
+
+        def refuse(*_: object) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr("os.link", refuse)
+    SIGNED.require(path, "--output", replace=False, inputs=())
+    path.write_bytes(b"of another command")
+    with pytest.raises(SettingError, match=r"out.csv: .* not overwritten"):
+        write_file(path, b"ours")
+    assert path.read_bytes() == b"of another command"
+    SIGNED.require(path, "--output", replace=True, inputs=())
+    write_file(path, b"ours")
+    SIGNED.require(other := tmp_path / "other.csv", "--output", replace=False, inputs=())
+    write_file(other, b"ours")
+    write_file(other, b"ours again: one command may write its file twice")
+    assert (path.read_bytes(), other.read_bytes()[:10]) == (b"ours", b"ours again")
+    assert {each.name for each in tmp_path.iterdir()} == {"out.csv", "other.csv"}

@@ -379,3 +379,21 @@ def test_a_model_that_may_leave_is_not_made_of_more_rows_of_a_person(tmp_path: P
     assert not site.history.reservations
     policy.write_text(policy.read_text().replace("key: person, ", ""))
     assert site.run(*asked, "--yes")[0] == 0
+
+
+def test_a_file_that_another_command_wrote_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make_site(tmp_path / "site")
+    rows, output = tmp_path / "rows.csv", tmp_path / "keys.csv"
+    rows.write_text("age,person\n1,7\n")
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        output.write_text("of another command")
+        return check_table(*arguments, **options)
+
+    monkeypatch.setattr("dppca.owner.records.check.check_table", late)
+    line = ("check", "--data", str(rows), "--key", "person", "--keys", str(output))
+    code, message = error_of(site.run(*line, "--study-file", str(_study_file(tmp_path))))
+    assert (code, "another command has written it meanwhile" in message) == (10, True)
+    assert output.read_text() == "of another command"
