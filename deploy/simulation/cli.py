@@ -35,13 +35,12 @@ from dppca.common.shell.console import (
 from dppca.common.shell.outputs import output_folder
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
-from dppca.owner.commands.options import format_option
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
     from dppca.deploy.simulation.experiment import ExperimentRequest
+    from dppca.deploy.simulation.holdings import FileReading
     from dppca.deploy.simulation.run_report import SimulationReport
-    from dppca.owner.records.text_format import TextFormat
 
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50  # owners that a column of groups may make
@@ -72,7 +71,21 @@ _row_options = _together(
         type=KNOWN_FILE,
         help="Or all rows in one file, which are divided: --owners and --split say how.",
     ),
-    format_option,
+    click.option(
+        "--format",
+        "formats",
+        multiple=True,
+        metavar="[OWNER=]YAML",
+        help="How a file is written, as `format` in policy.yaml: of one owner, or of all.",
+    ),
+    click.option(
+        "--mapping",
+        "mappings",
+        multiple=True,
+        metavar="[OWNER=]FILE",
+        help="How an owner's columns become attributes, as `mapping` in policy.yaml; without a "
+        "name for --data.",
+    ),
     click.option(
         "--owners",
         type=int,
@@ -174,7 +187,8 @@ def run_command(
     study_file: Path,
     own: tuple[str, ...],
     data: Path | None,
-    text_format: TextFormat | None,
+    formats: tuple[str, ...],
+    mappings: tuple[str, ...],
     owners: int | None,
     split: str | None,
     refine: str | None,
@@ -190,8 +204,9 @@ def run_command(
 ) -> None:
     """Run a study on your own files, one for each owner or one to divide.
 
-    A fifth of the rows is held out and reaches no owner. With --test no row is held out, and models
-    are tried on another file's rows. The seed decides which, and who holds which row of --data; the
+    With --target a fifth of the rows is held out and reaches no owner; with --test no row is held
+    out, and models are tried on another file's rows. Files may be of several kinds, each with its
+    own --format and --mapping. The seed decides which, and who holds which row of --data; the
     noise is never seeded. With --refine a second study continues the first: decoded rows are made
     of both, and both costs add up.
 
@@ -208,9 +223,9 @@ def run_command(
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
     original = _read_study(study_file)
-    form = _usual(text_format)
+    readings = _readings(own, formats, mappings)
     rows, names, split = _choose_rows(
-        original, own, data, owners, split, rename=rename_owners, text_format=form
+        original, own, data, owners, split, rename=rename_owners, readings=readings
     )
     request = ExperimentRequest(
         command="run",
@@ -220,7 +235,8 @@ def run_command(
         ),
         refinement=choose_refinement(original, refine, refine_epsilon),
         data=rows,
-        text_format=form,
+        text_format=readings[""].text_format,
+        readings=_own_readings(readings, data),
         split=split,
         **asked,
     )
@@ -299,7 +315,8 @@ def compose_command(
     study_file: Path,
     own: tuple[str, ...],
     data: Path | None,
-    text_format: TextFormat | None,
+    formats: tuple[str, ...],
+    mappings: tuple[str, ...],
     owners: int | None,
     split: str | None,
     seed: int,
@@ -335,9 +352,9 @@ def compose_command(
     from dppca.deploy.simulation.experiment import with_owners
 
     original = _read_study(study_file)
-    form = _usual(text_format)
+    readings = _readings(own, formats, mappings)
     files, names, split = _choose_rows(
-        original, own, data, owners, split, rename=rename_owners, text_format=form
+        original, own, data, owners, split, rename=rename_owners, readings=readings
     )
     study = with_owners(original, names)
     aggregation = choose_aggregation(
@@ -346,7 +363,13 @@ def compose_command(
     topology = Topology(study, target, image=image, aggregation=aggregation)
     with telling_full_disk(output, instead=ANOTHER_OUTPUT):
         holdings = write_study(
-            output, topology, data=files, seed=seed, split=split, text_format=form
+            output,
+            topology,
+            data=files,
+            seed=seed,
+            split=split,
+            text_format=readings[""].text_format,
+            readings=_own_readings(readings, data),
         )
     composed_folder = ComposedFolder(
         study=study.name,
@@ -410,10 +433,50 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
         return simulate(request, on_step=bar.advance)
 
 
-def _usual(text_format: TextFormat | None) -> TextFormat:
-    from dppca.owner.records.text_format import USUAL
+def _readings(
+    own: tuple[str, ...], formats: tuple[str, ...], mappings: tuple[str, ...]
+) -> dict[str, FileReading]:
+    """Return how the files of owners are read; that of all others has an empty name."""
+    from dppca.deploy.simulation.holdings import FileReading
+    from dppca.owner.records.mapping_places import MappingPlace
+    from dppca.owner.site.file_forms import parse_document
+    from dppca.owner.site.format_document import FormatDocument
 
-    return text_format or USUAL
+    owners = [*_owner_files(own)]
+    stated = {"--format": _by_owner("--format", formats, owners)}
+    stated["--mapping"] = _by_owner("--mapping", mappings, owners)
+    if own and "" in stated["--mapping"]:
+        raise SettingError("--mapping OWNER=FILE: say whose columns it is for")
+    found = {}
+    for name in ["", *owners]:
+        text = stated["--format"].get(name)
+        if text is None and name not in stated["--mapping"] and name:
+            continue
+        text = text or (stated["--format"].get("") if name else None)
+        form = None if text is None else parse_document(text, FormatDocument, "--format").read()
+        path = stated["--mapping"].get(name)
+        place = None if path is None else MappingPlace(Path(path))
+        found[name] = FileReading(mapping=place) if form is None else FileReading(form, place)
+    return found
+
+
+def _own_readings(readings: Mapping[str, FileReading], data: Path | None) -> dict[str, FileReading]:
+    """Return readings of owners, or that of the file of all rows."""
+    return {name: each for name, each in readings.items() if name or data is not None}
+
+
+def _by_owner(option: str, given: tuple[str, ...], owners: list[str]) -> dict[str, str]:
+    """Return what an option says of each owner, and of all others by an empty name."""
+    found: dict[str, str] = {}
+    for each in given:
+        name, mark, text = each.partition("=")
+        name, text = (name, text) if mark and is_party_name(name) else ("", each)
+        if name and name not in owners:
+            raise SettingError(f"{option} {name}: no --owner {name}=FILE is given")
+        if name in found:
+            raise SettingError(f"{option} is given twice for {name or 'all files'}")
+        found[name] = text
+    return found
 
 
 def _read_study(file: Path) -> Study:
@@ -431,7 +494,7 @@ def _choose_rows(
     split: str | None,
     *,
     rename: bool,
-    text_format: TextFormat,
+    readings: Mapping[str, FileReading],
 ) -> tuple[Path | dict[str, Path], int | list[str], str]:
     """Return rows, names or number of the owners, and the split, from the options."""
     from dppca.deploy.simulation.holdings import count_groups, split_column
@@ -456,7 +519,7 @@ def _choose_rows(
         column = split_column(split)
         if not column:
             raise SettingError("--data needs --owners M, or --split by:COLUMN")
-        owners = count_groups(data, study.table, column, text_format=text_format)
+        owners = count_groups(data, study.table, column, readings[""])
         if owners > _MOST_GROUPS:
             raise SettingError(
                 f"--split {split} would make {owners:,} owners, one for each value: say --owners"

@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from dppca.common.shell.pictures import biplot_figure
 from dppca.common.shell.plotting import write_figures
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.aggregation import Aggregation, Refinement, describe_refinement
+from dppca.deploy.simulation.answers import list_answers
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
@@ -48,7 +50,7 @@ from dppca.deploy.simulation.evaluate import (
     variance_by_chance,
 )
 from dppca.deploy.simulation.figures import marginal_chart, pair_figure
-from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
+from dppca.deploy.simulation.holdings import FileReading, Holdings, hold_rows, write_table
 from dppca.deploy.simulation.run_report import (
     SimulatedComponents,
     SimulatedPrivacy,
@@ -59,7 +61,7 @@ from dppca.deploy.simulation.run_report import (
     make_page,
     summarise_repeats,
 )
-from dppca.deploy.simulation.runner import FederationRun, FederationTask, run_federation
+from dppca.deploy.simulation.runner import AUTHORITY, FederationRun, FederationTask, run_federation
 from dppca.deploy.simulation.synthesis import divide_rows
 from dppca.owner.records.text_format import USUAL, TextFormat
 
@@ -72,7 +74,7 @@ REPORTS = (
 )
 """Files of `write_report`."""
 RELEASED = ("components.npz", "synthetic-coded.parquet", "synthetic-decoded.parquet")
-FILES = (*REPORTS, *RELEASED, *(f"{name}{ENVELOPE}" for name in RELEASED), "study.json")
+FILES = (*REPORTS, *RELEASED, *(f"{name}{ENVELOPE}" for name in RELEASED), "study.json", AUTHORITY)
 """Files of a run."""
 PARTIES = "parties"
 """Subfolder for the parties' folders with `keep`: not public."""
@@ -109,7 +111,9 @@ class ExperimentRequest:
     test
         File of rows that no owner has, on which models are tried; None to hold a fifth out.
     text_format
-        How the files of rows are written, if they are text.
+        How the files of rows are written, if they are text and have no entry in ``readings``.
+    readings
+        How the file of an owner is read, or by an empty name the file of all rows.
     """
 
     command: str
@@ -127,6 +131,7 @@ class ExperimentRequest:
     n_rows: int | None = None
     test: Path | None = None
     text_format: TextFormat = USUAL
+    readings: Mapping[str, FileReading] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
@@ -207,8 +212,10 @@ def _run_once(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Sim
         schema=schema,
         seed=request.seed,
         split=request.split,
+        hold_out=request.target is not None,
         test=request.test,
         text_format=request.text_format,
+        readings=request.readings,
     )
     if request.target is not None:
         _require_two_labels(schema, request.target, holdings, test=request.test)
@@ -376,7 +383,10 @@ def _evaluate(
             decoded=decoded,
             released_mean=result.mean,
         )
-    claimed = calibrate(study)
+    claimed, authority = calibrate(study), output / AUTHORITY
+    answers: tuple[str, ...] = ()
+    if authority.exists():  # of a run on this machine
+        answers = list_answers(Published(study, result), run.components, authority)
     return SimulationReport(
         command=request.command,
         study=study.name,
@@ -409,11 +419,13 @@ def _evaluate(
             "page": str(output / PAGE),
             "report_json": str(output / REPORT),
             "study": str(output / "study.json"),
+            **({"ca": str(output / AUTHORITY)} if answers else {}),
             "components": str(run.components),
             "synthetic_coded": str(run.coded),
             "synthetic_decoded": str(run.decoded),
             **({"parties": str(output / PARTIES)} if request.keep else {}),
         },
+        answers=answers,
         plots={**write_charts(output, charts), **write_figures(output, figures)},
         steps=list_steps(run.owners),
         seconds=round(time.monotonic() - started, 3),

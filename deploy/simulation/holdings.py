@@ -16,22 +16,28 @@ by:COLUMN
 The seed decides only which owner holds which row: noise never comes from it.
 
 A site's reader reads the files, so that a simulation reports on a file what its owner would be
-told. Cells are not converted: owners get them unchanged. A line of a CSV file that does not fit its
-header is written with the fields that were read from it.
+told. Owners get cells unchanged, unless a site's mapping or several kinds of files make them cells
+of the study's attributes, with the same sums. A line of a CSV file that does not fit its header is
+written with the fields that were read from it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema import MISSING, Column, Schema
+from dppca.common.kernel.schema.attributes import Date, day_text, list_labels
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import TEXT_SUFFIXES, USUAL, TextFormat
@@ -39,6 +45,18 @@ from dppca.owner.render.faults import alarm_lines, malformed_lines
 
 HELD_OUT_SHARE = 0.2  # of the rows, on which classifiers are judged
 _BATCH_ROWS = 1 << 16  # that are coded at once
+_PARQUET = Path("rows.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """How a file is read: how it is written, and which columns its attributes are."""
+
+    text_format: TextFormat = USUAL
+    mapping: MappingPlace | None = None
+
+
+AS_USUAL = FileReading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +101,16 @@ def hold_rows(
     hold_out: bool = True,
     test: Path | None = None,
     text_format: TextFormat = USUAL,
+    readings: Mapping[str, FileReading] = MappingProxyType({}),
 ) -> Holdings:
     """Read the rows and divide them.
 
     ``data`` is one file, which ``split`` (``iid`` or ``by:COLUMN``) divides among ``owners``, or a
     file for each of them. ``hold_out`` False leaves all rows with the owners, and so does ``test``,
     a file of rows that takes the place of those held out. ``text_format`` is that of all files that
-    are text; what is kept of them has the usual one. Raise `SettingError` or `DataError` like
+    are text and have no entry in ``readings``, by owner, or by an empty name for a single file;
+    what is kept of them has the usual one. Files of which one is mapped, or which are of different
+    kinds, are kept as cells of the study's attributes. Raise `SettingError` or `DataError` like
     `read_cells` and `divide`, or if files of owners do not fit together.
     """
     if test is not None:
@@ -101,31 +122,44 @@ def hold_rows(
             split=split,
             hold_out=False,
             text_format=text_format,
+            readings=readings,
         )
-        table, found = read_cells(test, schema, text_format=text_format)
+        table, found = read_cells(test, schema, FileReading(text_format))
         alarms = [*held.alarms, *(f"test table: {line}" for line in found)]
         return replace(held, held_out=table, alarms=alarms)
     names = [attribute.name for attribute in schema.attributes]
+
+    def reading(owner: str, path: Path) -> FileReading:
+        """Return how a file is read; a format for all is not for a file that is no text."""
+        plain = text_format if isinstance(data, Path) or _is_text(path) or not readings else USUAL
+        return readings.get(owner, FileReading(plain))
+
     if isinstance(data, Path):
         column = split_column(split)
-        table, alarms = read_cells(data, schema, column=column, text_format=text_format)
+        table, alarms = read_cells(data, schema, reading("", data), column=column)
         division = divide(table, owners=len(owners), seed=seed, split=split, hold_out=hold_out)
         table = table.select(names)
         parts = zip(owners, division.owners, strict=True)
         return Holdings(
             {owner: table.take(part) for owner, part in parts},
             table.take(division.held_out),
-            data,
+            _PARQUET if reading("", data).mapping else data,
             alarms,
         )
+    coded = any(each.mapping for each in readings.values())
+    coded = coded or len({_is_text(path) for path in data.values()}) > 1
     kept, apart, alarms = {}, [], []
     for owner in owners:
-        table, found = read_cells(data[owner], schema, text_format=text_format)
+        table, found = read_cells(data[owner], schema, reading(owner, data[owner]), coded=coded)
         division = divide(table, owners=1, seed=seed, hold_out=hold_out)
         kept[owner] = table.take(division.training)
         apart.append(table.take(division.held_out))
         alarms += [f"{owner}: {line}" for line in found]
-    return Holdings(kept, _joined(apart), data[owners[0]], alarms)
+    return Holdings(kept, _joined(apart), _PARQUET if coded else data[owners[0]], alarms)
+
+
+def _is_text(path: Path) -> bool:
+    return path.name.lower().endswith(TEXT_SUFFIXES)
 
 
 def _joined(tables: Sequence[Any]) -> Any:
@@ -140,35 +174,76 @@ def _joined(tables: Sequence[Any]) -> Any:
         ) from error
 
 
-def count_groups(
-    path: Path, schema: Schema, column: str, *, text_format: TextFormat = USUAL
-) -> int:
+def count_groups(path: Path, schema: Schema, column: str, reading: FileReading) -> int:
     """Number of values in a column, for one owner each."""
-    cells = read_cells(path, schema, column=column, text_format=text_format)[0]
+    cells = read_cells(path, schema, reading, column=column)[0]
     return int(_groups(cells, column).max()) + 1
 
 
 def read_cells(
-    path: Path, schema: Schema, *, column: str = "", text_format: TextFormat = USUAL
+    path: Path,
+    schema: Schema,
+    reading: FileReading = AS_USUAL,
+    *,
+    column: str = "",
+    coded: bool = False,
 ) -> tuple[Any, list[str]]:
     """Read a data file like a site; return its cells and the messages to a site's steward.
 
-    The table has the unconverted cells of each attribute, and of ``column``, which the schema need
-    not name; the messages are about the file as a whole. Raise `DataError` like `open_table` and
-    `Table.cells`.
+    The table has the unconverted cells of each attribute, or if ``coded`` or mapped those that the
+    study makes of them, and of ``column``, which the schema need not name; the messages are about
+    the file as a whole. Raise `DataError` like `open_table` and `Table.cells`.
     """
     import pyarrow as pa
 
-    table, tally = open_table(local_files(path, text_format), schema), FaultCounts(schema)
+    place = local_files(path, reading.text_format).mapped(reading.mapping)
+    table, tally = open_table(place, schema), FaultCounts(schema)
     parts = []
     for cells in table.cells(_BATCH_ROWS, key=column):
-        tally.add(cells.columns(), cells.arrays)
-        arrays = {**cells.arrays, column: cells.keys} if column else cells.arrays
+        columns = cells.columns()
+        tally.add(columns, cells.plain, outcomes=cells.outcomes)
+        arrays = cells.plain
+        if coded or reading.mapping is not None:
+            arrays = _attribute_cells(schema, columns)
+        arrays = {**arrays, column: cells.keys} if column else arrays
         parts.append(pa.table({name: _plain(array) for name, array in arrays.items()}))
     report = tally.report(table)
     malformed = malformed_lines(report)
     malformed.pop(LineFault.ENCODING, None)  # an alarm already
     return pa.concat_tables(parts), [*alarm_lines(report), *malformed.values()]
+
+
+def _attribute_cells(schema: Schema, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return cells that the study reads as these values; what is unknown is no label, or endless.
+
+    ``columns`` are those of `parse_column`.
+    """
+    import pyarrow as pa
+
+    cells = {}
+    for attribute, column in zip(schema.attributes, columns, strict=True):
+        labels, values = list_labels(attribute), column.tolist()
+        if labels is not None:
+            unknown = next(word for word in ("?" * n for n in count(1)) if word not in labels)
+            missing = [value == MISSING or value != value for value in values]
+            texts = [
+                None if gap else labels[int(value)] if 0 <= value < len(labels) else unknown
+                for value, gap in zip(values, missing, strict=True)
+            ]
+            cells[attribute.name] = pa.array(texts, pa.string())
+        elif isinstance(attribute, Date):
+            days = [_day_text(value) for value in values]
+            cells[attribute.name] = pa.array(days, pa.string())
+        else:
+            gaps = np.isnan(np.asarray(column, np.float64))
+            cells[attribute.name] = pa.array(np.asarray(column, np.float64), mask=gaps)
+    return cells
+
+
+def _day_text(days: float) -> str | None:
+    if math.isnan(days):
+        return None
+    return day_text(days) if math.isfinite(days) else "?"
 
 
 def _plain(cells: Any) -> Any:

@@ -155,6 +155,9 @@ class SimulationReport:
     simulation_only: Annotated[tuple[str, ...], "keys that only a simulation can know"] = (
         SIMULATION_ONLY
     )
+    answers: Annotated[
+        tuple[str, ...], "commands that ask the result, with the certificate of this run"
+    ] = ()
     files: Annotated[dict[str, str], "paths of the files that were written"]
     plots: Annotated[
         dict[str, str],

@@ -33,6 +33,7 @@ from dppca.common.analysis.field.missed import Missed
 from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.release import calibrate
@@ -56,6 +57,9 @@ from dppca.deploy.simulation.synthesis import (
 
 DATA_SET = "rows"
 WAIT_S = 300  # for a result, before a simulation fails: for hangs alone
+AUTHORITY = "ca.pem"
+"""The certificate by which the results are verified; its key is gone with the run."""
+_VALID_DAYS = 3650  # of its certificates: results of a trial are asked for years
 PRELOADED = (
     "dppca.deploy.simulation.forked",
     *("dppca.owner.cli", "dppca.owner.client.calls", "dppca.owner.site.enrolment"),
@@ -178,7 +182,7 @@ def run_federation(task: FederationTask) -> FederationRun:
     study, aggregation, rows = task.study, task.aggregation, task.rows
     folder, output, n_rows = task.folder, task.output, task.n_rows
     with Processes(_imported(task.target)) as live:
-        authority = make_authority(folder / "authority")
+        authority = make_authority(folder / "authority", days=_VALID_DAYS)
         federation = LocalFederation(live, folder, authority, on_command=task.on_step)
         federation.start()
         sites = [SiteDriver(federation, name) for name in study.owners]
@@ -221,6 +225,7 @@ def run_federation(task: FederationTask) -> FederationRun:
                 sites, lambda site: site.use_result(last, None, n_rows=drawn(site))
             )
         decoded = download(federation, last, output, form="decoded")
+        shutil.copyfile(CredentialFolder(authority.folder).ca, output / AUTHORITY)
         synthesis = read_synthesis(
             {site.name: outcome for site, outcome in zip(sites, outcomes, strict=True)}
         )

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from dppca.common.kernel.documents.values import DigestText, PathText
@@ -14,7 +15,7 @@ from dppca.deploy.simulation.aggregation import write_draft
 from dppca.deploy.simulation.containers.topology import Topology, compose_text, require_names
 from dppca.deploy.simulation.disk import ANOTHER_TMPDIR, is_full_disk, telling_full_disk
 from dppca.deploy.simulation.evaluate import check_target
-from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
+from dppca.deploy.simulation.holdings import FileReading, Holdings, hold_rows, write_table
 from dppca.owner.records.text_format import USUAL, TextFormat
 
 LEAST_OWNERS, MOST_OWNERS = 2, 20  # containers of one machine
@@ -147,6 +148,7 @@ def write_study(
     seed: int,
     split: str = "iid",
     text_format: TextFormat = USUAL,
+    readings: Mapping[str, FileReading] = MappingProxyType({}),
 ) -> Holdings:
     """Write a folder that ``docker compose up`` runs; return the owners' holdings.
 
@@ -165,6 +167,7 @@ def write_study(
         split=split,
         hold_out=topology.target is not None,
         text_format=text_format,
+        readings=readings,
     )
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
         with telling_full_disk(Path(name), instead=ANOTHER_TMPDIR):

@@ -29,6 +29,7 @@ from dppca.deploy.simulation.experiment import (
 )
 from dppca.deploy.simulation.runner import FederationRun, FederationTask
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
+from tests.support.commands import run_here
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 
@@ -278,3 +279,26 @@ def test_a_party_that_ended_without_a_word_on_a_full_disk_is_no_riddle(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     with pytest.raises(error), telling_full_disk(tmp_path, instead="wait"):
         raise PeerError("curator: it ended with code 1 without output")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--mapping", "m.yaml"), "say whose columns it is for"),
+        (("--mapping", "clinc=m.yaml"), "no --owner clinc=FILE is given"),
+        (("--format", "{header: 2}", "--format", "{header: 3}"), "given twice for all files"),
+        (("--format", "clinic={header: x}"), "--format"),
+        (("--mapping", "clinic=m.yaml"), "m.yaml is not there"),
+    ],
+)
+def test_what_is_said_of_a_file_is_said_of_an_owner(
+    tmp_path: Path, options: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = make_study("latent", owners=["clinic"])
+    Path("study.yaml").write_bytes(study.canonical_bytes())
+    Path("rows.csv").write_text("a\n1\n")
+    arguments = ["run", "--study", "study.yaml", "--owner", "clinic=rows.csv", "--output", "out"]
+    code, _, told = run_here(cli, *arguments, *options)
+    assert code == SettingError.exit_code
+    assert said in " ".join(told.split())

@@ -12,8 +12,10 @@ from pyarrow import parquet
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
-from dppca.deploy.simulation.holdings import divide, hold_rows, read_cells, write_table
-from dppca.owner.records.table import open_table
+from dppca.deploy.simulation.holdings import FileReading, divide, hold_rows, read_cells, write_table
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.mapping_places import MappingPlace
+from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.records.text_format import TextFormat
 from tests.support.studies import binary_of, make_schema, numeric_of
 
@@ -197,3 +199,49 @@ def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(
         "c: NOT UTF-8: 10 of 10 (100.00%) rows hold bytes that are not UTF-8",
         "c: NOT READ: no value of town is one of its labels",
     ]
+
+
+KINDS = make_schema(
+    [
+        {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
+        binary_of("town", ["?", "Ulm"]),
+        {"name": "level", "type": "ordinal", "levels": ["low", "mid", "high"]},
+        {**numeric_of("x", 0, 10), "missing": "indicator"},
+    ]
+)
+CELLS = "day;town;level;x\n2023-02-17;Ulm;mid;1,5\nlater;Bern;odd;much\n;;;\n2024-01-01;?;high;99\n"
+
+
+def test_a_mapped_file_keeps_the_sums_of_every_cell_whatever_is_wrong_with_it(
+    tmp_path: Path,
+) -> None:
+    path, mapping = tmp_path / "rows.csv", tmp_path / "mapping.yaml"
+    path.write_text(CELLS + "2023-03-01;Ulm;low;2\n" * 8)
+    mapping.write_text("version: 1\nattributes:\n  x: {column: x, times: 2}\n")
+    form = TextFormat(delimiter=";", decimal=",")
+    readings = {"one": FileReading(form, MappingPlace(mapping))}
+    held = hold_rows(
+        {"one": path}, ["one"], schema=KINDS, seed=1, hold_out=False, readings=readings
+    )
+    copy = write_table(held.owners["one"], tmp_path, stem="copy", like=held.like)
+    place = local_files(path, form).mapped(MappingPlace(mapping))
+    wanted = moments_of_table(open_table(place, KINDS), KINDS)
+    assert copy.suffix == ".parquet"
+    assert (moments_of_table(open_table(copy, KINDS), KINDS).packed == wanted.packed).all()
+    assert "??" in held.owners["one"]["town"].to_pylist(), "a word that is no label"
+
+
+def test_files_of_several_kinds_are_held_together(tmp_path: Path) -> None:
+    text, table = tmp_path / "a.csv", tmp_path / "b.parquet"
+    text.write_text("x;y\n" + "1,5;x\n" * 10)
+    parquet.write_table(pa.table({"x": [1.5] * 10, "y": ["y"] * 10}), table)
+    form = TextFormat(delimiter=";", decimal=",")
+    held = hold_rows(
+        {"a": text, "b": table},
+        ["a", "b"],
+        schema=_schema("x", "y"),
+        seed=1,
+        readings={"a": FileReading(form)},
+    )
+    assert {name: each.num_rows for name, each in held.owners.items()} == {"a": 8, "b": 8}
+    assert held.held_out["x"].to_pylist() == [1.5] * 4
