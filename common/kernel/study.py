@@ -486,6 +486,11 @@ class Study(BaseModel):
         return self.table.neighbours is NeighbourRelation.ADDED
 
     @property
+    def shows_rows(self) -> bool:
+        """Whether owners' numbers of rows are public: not by person, nor with neighbours: added."""
+        return self.table.unit is Unit.ROW and not self.has_secret_rows
+
+    @property
     def trust(self) -> Trust:
         """Whom owners trust."""
         return self.privacy.trust
@@ -513,7 +518,7 @@ class Study(BaseModel):
         """Contributions needed once the deadline has passed."""
         return len(self.owners) if self.quorum is None else self.quorum
 
-    @cached_property
+    @property
     def unit(self) -> PrivacyUnit:
         """What of the rows belongs to one person."""
         if self.table.unit is Unit.PERSON:

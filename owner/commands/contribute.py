@@ -204,6 +204,7 @@ class AskedContribution:
             digest=study.digest,
             owner=site.name,
             entries=study.table.layout.n_entries,
+            counts=study.unit.counts,
             already_stored=answer.already_stored,
             opens=site.name in (study.openers or {}),
             acknowledgement=kept,
@@ -256,7 +257,7 @@ class OpenedContribution:
         """See `OpenedRelease`; afterwards with the study's state and the number of rows by then."""
         state, planned = self.state, self.review
         if reading is not None:
-            if not self.study.has_secret_rows:  # else the time of this call would tell their number
+            if self.study.shows_rows:  # else the time of this call would tell their number
                 state = self.client.progress(self.study.digest).state
             planned = replace(planned, n_rows=reading.n_rows)
         require_possible(planned, self.history, state, now=utc_now())

@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.schema.units import Unit
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
@@ -44,6 +45,7 @@ class ClusterEngine(ABC):
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
         """Exact sums over all rows (`Engine.sum_table`); workers send no key."""
+        _require_rows(table)
         moments = self._merged(table, _work(table), tally, progress)
         tally.add_keys(table)
         return moments
@@ -52,6 +54,7 @@ class ClusterEngine(ABC):
         self, table: Table, *, limit: int, target: str | None, progress: Callable[[int], None]
     ) -> CheckReport:
         """Report of coding faults (`Engine.count_faults`)."""
+        _require_rows(table)
         limit = limit if table.source.is_numbered else 0
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
@@ -73,6 +76,14 @@ class ClusterEngine(ABC):
             tally=tally,
             progress=progress,
             with_sums=work.with_sums,
+        )
+
+
+def _require_rows(table: Table) -> None:
+    if table.schema.unit is not Unit.ROW:
+        raise SettingError(
+            f"{table.title}: the rows of a study with unit: person are added up by this machine "
+            "alone: leave out --engine, or the data set's `engine`"
         )
 
 

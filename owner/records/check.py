@@ -56,7 +56,7 @@ from dppca.owner.records.mapping_words import describe_mapping
 from dppca.owner.records.remarks import Remarks
 from dppca.owner.records.repeats import Repeats, value_text
 from dppca.owner.records.source_facts import FaultCount, SourceFacts
-from dppca.owner.records.table import Table, rows_at_once
+from dppca.owner.records.table import Table, require_counted, rows_at_once
 
 Masks = Mapping[str, Mapping[FaultKind, NDArray[np.bool_]]]
 """Rows at fault of a batch, by attribute and kind."""
@@ -230,6 +230,9 @@ class FaultCounts:
     def _people(self, table: Table) -> KeyReport | None:
         if not table.key:
             return None
+        if table.people is not None:
+            table.people.require_all()
+            return KeyReport(table.key, None, *table.people.counted, people=table.people.n_people)
         if self._keys.n_rows != self._n_rows:
             raise DataError(
                 f"{self._keys.n_rows} rows of {table.title} were counted by {table.key}, and "
@@ -267,8 +270,12 @@ def check_table(
     tally = FaultCounts(schema, limit=limit if table.source.is_numbered else 0, target=target)
     if keys is not None:
         csv.writer(keys, lineterminator="\n").writerow(["attribute", "fault", table.key])
+    people = require_counted(table)
     for cells in table.cells(rows_at_once(schema)):
-        masks = tally.add(cells.columns(), cells.plain, cells.keys, outcomes=cells.outcomes)
+        counted = cells.keys if people is None else None
+        masks = tally.add(cells.columns(), cells.plain, counted, outcomes=cells.outcomes)
+        if people is not None:
+            people.find(cells.keys)
         if keys is not None:
             _write_keys(keys, cells.keys, masks)
         if progress is not None:

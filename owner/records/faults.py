@@ -163,7 +163,9 @@ class KeyReport:
     """Rows that one person has, by the column that `key` in the policy names."""
 
     column: Annotated[str, "the column"]
-    allowed: Annotated[int, "most rows of one person that the study protects"]
+    allowed: Annotated[
+        int | None, "most rows of one person that the study protects; null if any number is"
+    ]
     most: Annotated[int, "most rows that have one key"]
     missing: Annotated[int, "rows without a key: whose they are was not counted"]
     alike: Annotated[
@@ -172,11 +174,12 @@ class KeyReport:
         "number is written",
     ] = 0
     together: Annotated[int, "most rows of such keys, if these are one person; 0 without any"] = 0
+    people: Annotated[int | None, "people, where the study protects people; else null"] = None
 
     @property
     def is_kept(self) -> Annotated[bool, "whether no key has more rows than the study allows"]:
         """True if the study's promise is for every key that occurs."""
-        return self.most <= self.allowed
+        return self.allowed is None or self.most <= self.allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,11 @@ def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
 def key_line(key: KeyReport) -> str:
     """Return the most rows of one person, and what to do if the study allows fewer."""
     rows = f"{key.most} row{'s' if key.most != 1 else ''}"
+    if key.allowed is None:
+        return (
+            f"{key.column}: {key.people} people, at most {rows} of one. If somebody has too many, "
+            "one key may stand for several people, such as 0 or unknown"
+        )
     lost = f", and {key.missing} rows have none, so whose they are is not known"
     more = lost if key.missing else ""
     if key.is_kept:
@@ -303,11 +311,14 @@ def alike_line(key: KeyReport) -> str:
     """Return the question that keys ask which differ in how they are written; else empty."""
     if not key.alike:
         return ""
+    lost = "and the study allows " + str(key.allowed)
+    if key.allowed is None:
+        lost = "which weigh as several people's"
     return (
         f"ONE PERSON? {key.alike} values of {key.column} are another one but for zeros in front, "
         "capital letters, or how a letter or number is written (1e3, 1000), and count as different "
-        f"people. If they are the same, one person has {key.together} rows, and the study allows "
-        f"{key.allowed}: write each in one way"
+        f"people. If they are the same, one person has {key.together} rows, {lost}: write each in "
+        "one way"
     )
 
 

@@ -113,6 +113,12 @@ class KeyCounts:
                 together=int(rows[n_keys > 1].max(initial=0)),
             )
 
+    def each(self) -> tuple[Any, NDArray[np.int64]]:
+        """Return the keys, as large binary, and the rows of each."""
+        with self._lock:
+            self._settle()
+            return self._keys, self._counts
+
     def _settle(self) -> None:
         """Add one row for each key that waits."""
         encoded = pa.concat_arrays([self._keys, *self._waiting]).dictionary_encode()

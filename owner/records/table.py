@@ -28,16 +28,19 @@ import numpy as np
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod, choose_method
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.people import PeopleSums
 from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema import Attribute, Column, Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
+from dppca.common.kernel.schema.units import Unit
 from dppca.owner.records.date_forms import ISO
 from dppca.owner.records.faults import CellOutcome, KeyReport, Outcomes
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_cells import MappedColumns
 from dppca.owner.records.mapping_files import digest_reading, read_mapping
+from dppca.owner.records.people import PeopleCounts, count_people
 from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.text_format import DELIMITERS, HEADER_LINE, TextFormat
@@ -77,7 +80,8 @@ class Table:
     batch brings it, so that the rows that are added are the rows that are counted. ``mapped`` are
     the rules of a site's mapping, None without one; ``reading_sha256`` is the digest of these and
     of the format, empty if cells are read as they are. ``dates`` is the form in which the format
-    says that days are written.
+    says that days are written. ``people`` are the counted rows of each person, where a study
+    protects people.
     """
 
     schema: Schema
@@ -87,6 +91,7 @@ class Table:
     mapped: MappedColumns | None = None
     reading_sha256: str = ""
     dates: str = ISO
+    people: PeopleCounts | None = None
 
     @property
     def title(self) -> str:
@@ -122,7 +127,9 @@ class Table:
     def latest(self, key: str = "") -> Iterator[Table]:
         """Current rows, all at one time, with ``key``; a file is as it was when it was opened.
 
-        Raise `DataError` if there are no rows any more, or the rows of a key cannot be counted.
+        Where the schema has ``unit: person``, the rows of each person are counted here. Raise
+        `DataError` if there are no rows any more, or the rows of a key cannot be counted, and
+        `SettingError` if people have no key.
         """
         with self.source.latest() as source:
             if source.n_rows == 0:
@@ -130,6 +137,8 @@ class Table:
             table = replace(self, source=source, key=key)
             if key:
                 table.require_key(key)
+            if self.schema.unit is Unit.PERSON:
+                table = replace(table, people=table.count_people())
             yield table
 
     def batches(self, batch_rows: int | None = None) -> Iterator[list[Column]]:
@@ -192,6 +201,30 @@ class Table:
             labels = [name for name, a in attributes.items() if list_labels(a) is not None]
             labels = [name for name in labels if name in names]
         return Wanted(names or self.source.names[:1], batch_rows, labels, attributes)
+
+    def count_people(self) -> PeopleCounts:
+        """Count the rows of each person in a pass over the column ``key`` alone.
+
+        Raise `SettingError` without a key, and `DataError` where some row has none, or one person
+        could have two (`dppca.owner.records.people`).
+        """
+        if not self.key:
+            raise SettingError(
+                f"the study has unit: person: name the column of {self.title} that tells people "
+                "apart, as `key` of the data set in policy.yaml, or as --key with --data"
+            )
+        if self.source.facts.malformed:
+            raise DataError(
+                f"{self.title} has rows that do not fit its header: whose they are is not known. "
+                "Export it again, or correct them; `dppca-owner check` with a study of unit: row "
+                "lists them"
+            )
+        arrays = self.source.read(Wanted((self.key,), _BATCH_ROWS))
+        return count_people(
+            (self.source.key_cells(self.key, cells) for (cells,) in arrays),
+            title=self.title,
+            key=self.key,
+        )
 
     def count_keys(self, key: str, *, allowed: int) -> KeyReport:
         """Count the rows of each key; raise `DataError` unless every file has its column once.
@@ -444,6 +477,9 @@ def moments_of_table(
 ) -> Moments:
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
+    Over people, if the schema has ``unit: person``; the rows are those that were counted, or
+    `DataError` is raised.
+
     One worker reads; it and others convert, code and multiply batches, each with one BLAS thread
     (`dppca.common.kernel.moments.threads`). Two batches per worker are in memory. ``tally`` counts
     the values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
@@ -456,19 +492,25 @@ def moments_of_table(
         batch_rows = rows_at_once(schema)
     n_workers = workers or (1 if wide or table.n_rows <= batch_rows else count_cores())
     ahead = ReadAhead[CellBatch](n_workers - 1)
+    people = require_counted(table)
     added: SimpleQueue[int | None] = SimpleQueue()
 
-    def work(batches: Iterator[CellBatch]) -> Moments:
-        sums = MomentSums(schema)
+    def work(batches: Iterator[CellBatch]) -> MomentSums | PeopleSums:
+        sums = MomentSums(schema) if people is None else PeopleSums(schema)
         for cells in batches:
             columns = cells.columns(distinguish_missing=tally is not None)
-            sums.add(columns)
+            keys = cells.keys
+            if people is not None and isinstance(sums, PeopleSums):
+                sums.add(columns, people.find(keys))
+                keys = None
+            elif isinstance(sums, MomentSums):
+                sums.add(columns)
             if tally is not None:
-                tally.add(columns, cells.plain, cells.keys, outcomes=cells.outcomes)
+                tally.add(columns, cells.plain, keys, outcomes=cells.outcomes)
             added.put(cells.n_rows)
-        return sums.total()
+        return sums
 
-    def end(part: Future[Moments]) -> None:
+    def end(part: Future[MomentSums | PeopleSums]) -> None:
         # Called however a worker ends, so that neither this thread nor the others wait for it.
         if part.cancelled() or part.exception() is not None:
             ahead.stop()
@@ -490,7 +532,27 @@ def moments_of_table(
                         progress(n_rows)
         finally:
             ahead.stop()
-        return reduce(Moments.merge, (part.result() for part in parts))
+        results = [part.result() for part in parts]
+    if people is None:
+        return reduce(
+            Moments.merge, (each.total() for each in results if isinstance(each, MomentSums))
+        )
+    people.require_all()
+    together = reduce(PeopleSums.merge, (each for each in results if isinstance(each, PeopleSums)))
+    return together.total(people.by_rows())
+
+
+def require_counted(table: Table) -> PeopleCounts | None:
+    """Return the people of a table, whose rows are to be read again; None where rows count.
+
+    Raise `SettingError` if a study protects people and nobody counted their rows.
+    """
+    if table.schema.unit is Unit.ROW:
+        return None
+    if table.people is None:
+        raise SettingError("the rows of each person have to be counted before they are added")
+    table.people.read_anew()
+    return table.people
 
 
 def usual_batch(schema: Schema) -> int:

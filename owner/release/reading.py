@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from dppca.common.kernel.errors import StudyError
-from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import Progress
 from dppca.owner.engines.addresses import ledger_name
@@ -63,11 +61,6 @@ def read_once(
     ``key`` is the data set's column of people; empty if it has none. Raise `DataError` if the rows
     cannot be read, or not be counted by the key, and what ``read`` raises.
     """
-    if isinstance(study.unit, Person):
-        raise StudyError(
-            f"study {study.name} has unit: person, and this version reads rows of unit: row alone. "
-            "Nothing was drawn or charged by this command"
-        )
     tally = FaultCounts(table.schema)
     with table.latest(key) as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
         rows = read(latest, tally=tally, progress=bar.advance)

@@ -40,6 +40,7 @@ class ContributionDocument(StoredCharge):
     digest: Annotated[DigestText, "digest of the study"]
     owner: Annotated[str, "name of this site"]
     entries: Annotated[int, "noised sums that were sent"]
+    counts: Annotated[str, "what `rows` counts: rows or people"]
     opens: Annotated[bool, "whether this site is an opener, and comes back once"]
     acknowledgement: Annotated[Path, "the curator's signed one"]
     state: Annotated[StudyState, "state of the study"]
@@ -53,7 +54,8 @@ class ContributionDocument(StoredCharge):
 def contribution_text(document: ContributionDocument) -> str:
     """Return the number of bytes sent, their charge, and the next step."""
     again = " (the curator already had it)" if document.already_stored else ""
-    rows = f"{document.rows} rows" if document.rows else "a secret number of rows"
+    counts = document.counts
+    rows = f"{document.rows} {counts}" if document.rows else f"a secret number of {counts}"
     return (
         f"Sent {document.bytes} bytes on {rows} to study {document.study}"
         f"{again}.\nIt was {charged_text(document)}.\n"

@@ -109,7 +109,8 @@ class ReviewDocument(ChargedCost):
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
     data_set: Annotated[str, "data set that it would be computed from"]
-    rows: Annotated[int, "rows of the data set"]
+    rows: Annotated[int, "number that leaves exactly: rows of the data set, or people"]
+    counts: Annotated[str, "what it counts: `rows`, or `people` where all rows of one weigh as one"]
     entries: Annotated[int, "noised sums that would leave"]
     kinds: Annotated[tuple[ReviewedEntries, ...], "what they are: every kind, with its count"]
     bytes: Annotated[int, "their size"]
@@ -219,6 +220,12 @@ class ContributionPreview:
         return outline_contribution(self.review, is_live=self.is_live)
 
     @property
+    def n_public(self) -> int:
+        """Number that leaves exactly: of rows or, where these are secret, of people."""
+        people = None if self.counted.key is None else self.counted.key.people
+        return self.review.n_rows if people is None else people
+
+    @property
     def alarms(self) -> list[str]:
         """See `ReleaseOffer`."""
         return alarm_lines(self.counted)
@@ -257,7 +264,7 @@ class ContributionPreview:
     @cached_property
     def forecast(self) -> Forecast | None:
         """Forecast of what may be found, from the study and the number of rows alone."""
-        return forecast(self.study, self.review.calibration, n_rows=self.review.n_rows)
+        return forecast(self.study, self.review.calibration, n_rows=self.n_public)
 
     def document(self, *, with_forecast: bool = True) -> ReviewDocument:
         """Return the document that ``review --json`` prints."""
@@ -268,7 +275,8 @@ class ContributionPreview:
             digest=study.digest,
             state=self.state,
             data_set=found.request.data_set,
-            rows=found.n_rows,
+            rows=self.n_public,
+            counts=study.unit.counts,
             entries=found.n_entries,
             kinds=describe_entries(study.table.layout),
             bytes=found.n_bytes,
@@ -286,7 +294,7 @@ class ContributionPreview:
             together_with=None if found.first is None else found.first.name,
             overlap=describe_overlap(study) if study.overlap else None,
             asserted=_list_assertions(study, self.site.name, self.counted.key),
-            question=_question(self.site, found),
+            question=_question(self.site, found, self.n_public),
             aggregate=None if self.agreement is None else _review_aggregate(found, self.agreement),
             relation=noise.sensitivity.relation.value,
             max_rows_per_person=noise.max_rows_per_person,
@@ -338,11 +346,11 @@ def _list_assertions(study: Study, site: str, key: KeyReport | None) -> tuple[st
     )
 
 
-def _question(site: Site, found: Review) -> str:
+def _question(site: Site, found: Review, n: int) -> str:
     """Return what would be sent, and what it costs and leaves."""
     budget = found.budget_status
     ask = (
-        f"Send {found.n_entries:,} noised numbers on {found.n_rows:,} rows, "
+        f"Send {found.n_entries:,} noised numbers on {n:,} {found.study.unit.counts}, "
         f"{len(found.study.table.attributes)} attributes, to the curator at {site.curator}."
     )
     if found.step is not NextStep.RESERVE:
@@ -363,7 +371,7 @@ def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
             "What leaves, once",
             f"{found.entries:,} noised numbers and no row: {entries_text(found.kinds)}{masked}",
         ),
-        ("From", f"{found.rows:,} rows of data set {found.data_set}"),
+        ("From", f"{found.rows:,} {found.counts} of data set {found.data_set}"),
         ("To", f"the curator at {found.curator}"),
         ("What comes out", f"{found.components}, for {', '.join(found.owners)}"),
         ("Costs", f"ε {decimal_text(found.epsilon)}, δ {decimal_text(found.delta)}, once"),
@@ -414,9 +422,9 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *more,
         *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
         *masked,
-        f"  the number of rows, {found.rows}, with noise only: it is one of these numbers"
+        f"  the number of {found.counts}, {found.rows}, with noise only: it is one of these numbers"
         if found.relation.startswith("add-or-remove")
-        else f"  the number of rows, {found.rows}, exactly",
+        else f"  the number of {found.counts}, {found.rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),
@@ -489,7 +497,7 @@ def _aggregate_lines(document: ReviewDocument, terms: ReviewedAggregate) -> list
 
 def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
     lines = [
-        f"Forecast, if all {len(found.owners)} owners bring {found.rows} rows each "
+        f"Forecast, if all {len(found.owners)} owners bring {found.rows} {found.counts} each "
         "(from the study alone, not from your rows):",
         f"  noise alone reaches a variance of {expected.noise_edge:.4g} in one direction; the "
         f"schema allows {expected.largest_variance:.4g} in all directions together",

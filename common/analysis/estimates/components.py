@@ -152,7 +152,7 @@ def find_mixtures(published: Published) -> Mixtures:
         return ((),) * result.header.count
     if published.study.covariance is Covariance.WITHIN:
         variance = result.header.noise_edge**2 / (4 * p)
-        n = result.header.n_rows / published.study.max_rows_per_person
+        n = result.header.n_rows / published.study.unit.weight
         apart = [_separation(result.eigenvalues, k, variance, n) for k in range(count)]
     else:
         found = Gaps(released_moments(published), EstimateScope(), count)

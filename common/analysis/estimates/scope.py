@@ -2,7 +2,9 @@
 
 Owners are strata; taking their rows as one sample errs on the wide side. The owners are no sample
 of owners. With several rows of a person, at most k, the sampling variance is at most k times that
-of independent rows (Cauchy-Schwarz over each person's rows).
+of independent rows (Cauchy-Schwarz over each person's rows). With ``unit: person`` it is at most
+that of as many independent rows as there are people (Jensen: the square of a mean over a person's
+rows is at most the mean of squares).
 """
 
 from dataclasses import dataclass
@@ -11,6 +13,13 @@ from math import inf
 from dppca.common.analysis.estimates.answers import NotEstimable
 from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.units import Person
+
+_OF_PEOPLE = (
+    "All is about a random row of a random person: somebody with many rows counts as much as "
+    "somebody with one. No number of rows, and nothing per year or visit, can be asked of it. "
+    "Regression and correlation assume that people with few rows vary as others do."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class EstimateScope:
         if self.these_rows:
             return inf
         left = 1.0 if self.population is None else 1 - moments.n_rows / self.population
-        return moments.n_rows / (moments.study.max_rows_per_person * left) if left else inf
+        return moments.n_rows / (moments.study.unit.weight * left) if left else inf
 
     @property
     def text(self) -> str:
@@ -52,11 +61,15 @@ class EstimateScope:
 
     def sentences(self, moments: ReconciledMoments) -> tuple[str, ...]:
         """Return what intervals rest on."""
-        most = moments.study.max_rows_per_person
+        unit = moments.study.unit
+        about = (_OF_PEOPLE,) if isinstance(unit, Person) else ()
         if self.these_rows:
-            return ("The noise alone is in the intervals.",)
-        told = ["The owners' rows are a random sample; the owners are not a sample of owners."]
-        if most > 1:
+            return ("The noise alone is in the intervals.", *about)
+        told = [
+            f"The owners' {unit.counts} are a random sample; the owners are not a sample of owners."
+        ]
+        told += about
+        if (most := unit.weight) > 1:
             told.append(
                 f"One person may have {most} rows, so sampling variances are multiplied by {most}."
             )

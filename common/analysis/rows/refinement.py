@@ -34,8 +34,10 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.people import of_people
 from dppca.common.kernel.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import GrownTrees, Study
 
 ROWS = 60_000
@@ -105,12 +107,15 @@ def _measure(
 ) -> TreeSize:
     trees, leaves = size
     bits = first.table.resolution_bits
+    sens = sensitivity(TablesShape(trees), resolution_bits=bits)
+    if isinstance(first.unit, Person):
+        sens = of_people(sens, n_entries=trees * leaves)
     noise = calibrate_noise(
         LAWS[first.privacy.mechanism],
-        sensitivity(TablesShape(trees), resolution_bits=bits),
+        sens,
         epsilon=epsilon,
         delta=delta,
-        max_rows_per_person=first.max_rows_per_person,
+        max_rows_per_person=first.unit.weight,
     )
     noise = replace(noise, n_honest_owners=first.n_honest_owners)
     deviation = noise.law.deviation * sqrt(noise.mechanisms(len(first.owners))) / 4**bits

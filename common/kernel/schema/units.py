@@ -24,6 +24,16 @@ class LimitedRows:
     most: Annotated[int, "k, at least 1"]
 
     @property
+    def counts(self) -> str:
+        """What the public number of a release counts."""
+        return "rows"
+
+    @property
+    def weight(self) -> int:
+        """Largest weight of one person."""
+        return self.most
+
+    @property
     def text(self) -> str:
         """How many rows a person may have."""
         return str(self.most)
@@ -34,6 +44,16 @@ class Person:
     """A person has any number k of rows, which together weigh as ``min(k, rows_counted)``."""
 
     rows_counted: Annotated[int, "c, at least 1"] = 1
+
+    @property
+    def counts(self) -> str:
+        """What the public number of a release counts."""
+        return "people"
+
+    @property
+    def weight(self) -> int:
+        """Largest weight of one person."""
+        return self.rows_counted
 
     @property
     def text(self) -> str:

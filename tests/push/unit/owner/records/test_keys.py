@@ -341,6 +341,7 @@ def test_check_counts_the_rows_of_each_person_of_a_file(
         "missing": 0,
         "alike": 0,
         "together": 0,
+        "people": None,
         "is_kept": n_each == 1,
     }
     assert code == (0 if n_each == 1 else 14)

@@ -1,0 +1,146 @@
+"""People are counted in one pass and found in another, from every source; what is unclear stops."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.moments.people import PeopleMoments, PeopleSums
+from dppca.common.kernel.schema import Schema
+from dppca.owner.records.check import FaultCounts, check_table
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.people import count_people
+from dppca.owner.records.table import moments_of_table, open_table
+from tests.push.unit.owner.records.test_keys import SOURCES
+from tests.support.examples import examples
+from tests.support.studies import make_schema, numeric_of
+
+SCHEMA = make_schema(
+    [numeric_of("age", 0, 100), numeric_of("more", 0, 1)], unit="person", resolution_bits=5
+)
+
+
+def rows_of(people: list[str], seed: int = 0) -> pa.Table:
+    """A row for each name; numbers follow from a seed."""
+    rng = np.random.default_rng(seed)
+    n = len(people)
+    ages, more = rng.integers(0, 101, n).tolist(), rng.integers(0, 2, n).tolist()
+    return pa.table({"person": people, "age": ages, "more": more})
+
+
+def expected(rows: pa.Table, schema: Schema = SCHEMA) -> PeopleMoments:
+    counts = Counter(rows["person"].to_pylist())
+    ks = np.array([counts[name] for name in rows["person"].to_pylist()])
+    sums = PeopleSums(schema)
+    sums.add([rows[name].to_numpy().astype(float) for name in ("age", "more")], ks)
+    return sums.total(Counter(counts.values()))
+
+
+PEOPLE = [f"P-{n}" for n in range(40) for _ in range(1 + n % 9)] + ["a" * 30] * 4 + ["a" * 31]
+
+
+@pytest.mark.parametrize("source", sorted(SOURCES))
+def test_every_source_gives_the_same_integers_in_any_order(source: str, tmp_path: Path) -> None:
+    rows = rows_of(PEOPLE)
+    order = np.random.default_rng(7).permutation(len(PEOPLE))
+    place = SOURCES[source](tmp_path, rows.take(pa.array(order)))
+    with open_table(place, SCHEMA).latest("person") as table:
+        tally = FaultCounts(SCHEMA)
+        found = moments_of_table(table, SCHEMA, tally=tally, batch_rows=17, workers=2)
+        report = tally.report(table)
+        again = check_table(table, SCHEMA)
+    assert found.packed.tolist() == expected(rows).packed.tolist()
+    assert found.n_rows == 42
+    for key in (report.key, again.key):
+        assert key is not None
+        assert (key.people, key.most, key.allowed, key.is_kept) == (42, 9, None, True)
+
+
+def test_a_folder_of_files_is_one_table_of_people(tmp_path: Path) -> None:
+    rows, folder = rows_of(PEOPLE), tmp_path / "rows"
+    folder.mkdir()
+    for number in range(3):
+        part = rows.take(pa.array(np.arange(number, len(PEOPLE), 3)))
+        pq.write_table(part, folder / f"{number}.parquet")
+    with open_table(local_files(folder), SCHEMA).latest("person") as table:
+        assert moments_of_table(table, SCHEMA).packed.tolist() == expected(rows).packed.tolist()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    names=st.lists(st.text(min_size=1, max_size=20).map("x{}".format), min_size=1, max_size=30),
+    cuts=st.integers(1, 4),
+)
+def test_each_row_finds_the_number_of_rows_of_its_person(names: list[str], cuts: int) -> None:
+    names = [name.strip() for name in names]
+    people = count_people([pa.array(names)], title="rows", key="person")
+    counts = Counter(name.strip(" \t\n\v\f\r\x1c\x1d\x1e\x1f\0").strip() for name in names)
+    for part in np.array_split(np.arange(len(names)), cuts):
+        found = people.find(pa.array([names[i] for i in part], pa.string()))
+        keys = [names[i].strip(" \t\n\v\f\r\x1c\x1d\x1e\x1f\0").strip() for i in part]
+        assert found.tolist() == [counts[key] for key in keys]
+    people.require_all()
+    assert people.by_rows() == Counter(counts.values())
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        ["a", "a", "b", "c"],  # another row of a, one of b less: equal totals
+        ["a", "b", "b"],
+        ["a", "b", "b", "d"],
+    ],
+)
+def test_another_reading_with_other_rows_of_anybody_is_refused(second: list[str]) -> None:
+    people = count_people([pa.array(["a", "b", "b", "c"])], title="rows", key="person")
+
+    def read_again() -> None:
+        people.find(pa.array(second))
+        people.require_all()
+
+    with pytest.raises(DataError, match="gave other rows when it was read again"):
+        read_again()
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ([pa.array(["a", None])], "1 rows of rows have no person"),
+        ([pa.array(["a", " NA "])], "1 rows of rows have no person"),
+        ([pa.array([1, 2]), pa.array([1.0])], "the type whole number in some parts"),
+        ([pa.array(["1"]), pa.array([1])], "the type text in some parts"),
+        ([pa.array([1.0, 2.0**53])], "floating-point numbers of 2\\^53 or more"),
+    ],
+)
+def test_what_could_make_two_people_of_one_or_nobody_is_refused(
+    parts: list[Any], says: str
+) -> None:
+    with pytest.raises(DataError, match=says):
+        count_people(parts, title="rows", key="person")
+
+
+def test_widths_of_numbers_and_lists_of_labels_are_one_type() -> None:
+    parts = [pa.array([7], pa.int8()), pa.array([7, 8], pa.int64())]
+    assert count_people(parts, title="rows", key="person").n_people == 2
+    texts = [pa.array(["a"]), pa.array(["a"], pa.large_string()).dictionary_encode()]
+    assert count_people(texts, title="rows", key="person").by_rows() == {2: 1}
+
+
+def test_people_without_a_key_or_with_a_line_that_has_none_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("person,age,more\na,1,0\nb,2\n")
+    table = open_table(path, SCHEMA)
+    with pytest.raises(SettingError, match=r"name the column of .* that tells people apart"):
+        table.latest().__enter__()
+    with pytest.raises(DataError, match="rows that do not fit its header"):
+        table.latest("person").__enter__()
+    with pytest.raises(SettingError, match="have to be counted before they are added"):
+        moments_of_table(table, SCHEMA)
