@@ -46,9 +46,15 @@ from dppca.common.kernel.documents.values import canonical_json, differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
 from dppca.common.kernel.schema.attributes import Name
-from dppca.common.kernel.schema.document import NeighbourRelation, Schema
+from dppca.common.kernel.schema.document import Schema
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
-from dppca.common.kernel.schema.units import LimitedRows, Person, PrivacyUnit, Unit
+from dppca.common.kernel.schema.units import (
+    LimitedRows,
+    NeighbourRelation,
+    Person,
+    PrivacyUnit,
+    Unit,
+)
 
 MAX_OWNERS = 10_000  # of a study
 _SHOWN = 8  # differences in a message

@@ -114,6 +114,8 @@ def population_budget(name: str, policy: Policy, history: History) -> Population
         name=name,
         tied_to=tuple(each.name for each in history.tied_to(name, policy.populations)),
         **total.amounts(),
+        promise=history.promise(name, policy.populations),
+        weakened=_weakened(name, policy, history),
     )
     if stated is None:
         return found
@@ -126,6 +128,12 @@ def population_budget(name: str, policy: Policy, history: History) -> Population
         spent=spent(stated.budget, total),
         remaining=remaining(stated.budget, total),
     )
+
+
+def _weakened(name: str, policy: Policy, history: History) -> str | None:
+    """Return by which study a number left that was promised to stay secret, and on which day."""
+    charge = history.weakened_by(name, policy.populations)
+    return None if charge is None else f"{charge.request.title}, {charge.time[:10]}"
 
 
 def _data_set(name: str, population: str, history: History) -> DataSetCharges:

@@ -61,6 +61,7 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
 from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links
+from dppca.owner.ledger.promises import Promise, Spending, kept_promise
 
 SALT_BYTES = 16  # so many that none comes twice
 FIRST = bytes(32)
@@ -95,7 +96,7 @@ class History:
     openers: dict[str, OpenerRecord] = field(default_factory=dict)
     _reserved: dict[str, Reservation] = field(default_factory=dict)  # by the request's digest
     _settled: dict[str, Recovery | Disowning] = field(default_factory=dict)  # likewise
-    _spent: dict[Account, PrivacyCost] = field(default_factory=dict)  # the sum of its charges
+    _spent: dict[Account, Spending] = field(default_factory=dict)  # the sum of its charges
 
     @property
     def length(self) -> int:
@@ -192,13 +193,43 @@ class History:
         tied = self._tied(identifiers(name), populations)
         return tuple(c for c in self.charges if not tied.isdisjoint(c.request.account.identifiers))
 
-    def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
-        """Sum of `find_charges`."""
+    def total(
+        self,
+        name: str,
+        populations: Collection[Population] = (),
+        promise: Promise | None = None,
+    ) -> PrivacyCost:
+        """Sum of `find_charges`, under a promise that they keep; None takes that of `promise`."""
+        under = promise or self.promise(name, populations)
+        return self._spending(name, populations).under(under)
+
+    def promise(self, name: str, populations: Collection[Population] = ()) -> Promise:
+        """Strongest promise that the charges of a population keep, up to the one it states.
+
+        The weakest for a name that is no population of the policy.
+        """
+        stated = (each.promise for each in populations if each.name == name)
+        wanted = next(stated, Promise.ROWS_REPLACED)
+        kept = self._spending(name, populations).kept
+        return wanted if kept.covers(wanted) else kept
+
+    def weakened_by(
+        self, name: str, populations: Collection[Population] = ()
+    ) -> Reservation | Recovery | None:
+        """First charge by which a number left that the promise before, or that of now, hides."""
+        stated = (each.promise for each in populations if each.name == name)
+        hidden = next(stated, Promise.ROWS_REPLACED)
+        charges = sorted(self.find_charges(name, populations), key=lambda each: each.sequence)
+        for charge in charges:
+            before = charge.request.account.population.promise
+            hidden = hidden if hidden.covers(before) else before
+        broken = (c for c in charges if not kept_promise(c.request.relation).covers(hidden))
+        return next(broken, None)
+
+    def _spending(self, name: str, populations: Collection[Population]) -> Spending:
         tied = self._tied(identifiers(name), populations)
-        costs = (
-            cost for each, cost in self._spent.items() if not tied.isdisjoint(each.identifiers)
-        )
-        return sum(costs, NO_COST)
+        spent = (each for who, each in self._spent.items() if not tied.isdisjoint(who.identifiers))
+        return sum(spent, Spending())
 
     def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
         """Other populations of the policy that share all charges with the named one."""
@@ -225,7 +256,7 @@ class History:
 
     def _charge(self, request: ReleaseRequest) -> None:
         self._spent[request.account] = (
-            self._spent.get(request.account, NO_COST) + request.price.charge
+            self._spent.get(request.account, Spending()) + request.spending
         )
 
 
@@ -249,7 +280,8 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     if reserved is not None:
         _require_same(reserved.request, request)
     require_claimed(history, request.account.populations)
-    _require_room(history, request, request.price.charge if reserved is None else NO_COST)
+    _require_promises(history, request)
+    _require_room(history, request, charged=reserved is not None)
     return reserved
 
 
@@ -447,13 +479,44 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
     return None if same else "its release was reserved otherwise"
 
 
-def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost) -> None:
-    """Refuse a release if a budget does not cover the amount spent together with its charge."""
+def _require_promises(history: History, request: ReleaseRequest) -> None:
+    """Refuse a release while some price, its own or an earlier one's, is infinite."""
     account = request.account
     own, populations = account.population, account.populations
-    before = history.total(own.name, populations)
     for population in (own, *history.tied_to(own.name, populations)):
-        budget = population.budget
+        hidden = population.promise
+        weaker = history.promise(population.name, populations)
+        left = request.title
+        if weaker is hidden:
+            weaker = kept_promise(request.relation)
+            if weaker.covers(hidden):
+                continue
+        elif (charge := history.weakened_by(population.name, populations)) is not None:
+            left = f"{charge.request.title}, charged on {charge.time[:10]},"
+        raise SettingError(
+            f"{left} publishes a number that population {population.name} keeps secret: its budget "
+            f"in policy.yaml is of the promise `{hidden}`, under which that costs without limit. "
+            f"What can be promised with it is `{weaker}`, for good. If that is what you decide, "
+            f"state {_STATED[weaker]} in the population. Nothing was charged by this command"
+        )
+
+
+_STATED = {
+    Promise.ROWS_REPLACED: "neither unit nor neighbours",
+    Promise.PEOPLE_REPLACED: "unit: person, without neighbours,",
+}
+
+
+def _require_room(history: History, request: ReleaseRequest, *, charged: bool) -> None:
+    """Refuse a release if a budget does not cover the amount spent together with its charge.
+
+    ``charged`` says that the charge is a part of what is spent.
+    """
+    account = request.account
+    own, populations = account.population, account.populations
+    for population in (own, *history.tied_to(own.name, populations)):
+        budget, before = population.budget, history.total(population.name, populations)
+        charge = NO_COST if charged else request.spending.under(population.promise)
         if budget.admits(before + charge):
             continue
         total = spent_text(budget.spent(before + charge))
@@ -465,7 +528,7 @@ def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost
             + (
                 ", with the charge that was reserved for it. Decide on a larger lifetime budget in "
                 "policy.yaml; until then nothing is drawn"
-                if charge is NO_COST
+                if charged
                 else f"; with this release it would be {total}. Ask for "
                 f"{'a' if request.makes_file else 'a study with a'} smaller epsilon, or decide on "
                 "a larger lifetime budget in policy.yaml"

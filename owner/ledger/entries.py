@@ -14,8 +14,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Self
 
 from dppca.common.kernel.documents.values import DigestText, TimeText
-from dppca.common.kernel.privacy.accounting import Price
+from dppca.common.kernel.privacy.accounting import Price, PrivacyCost
+from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.owner.ledger.populations import Account
+from dppca.owner.ledger.promises import Spending, kept_promise
 
 if TYPE_CHECKING:
     from dppca.common.kernel.privacy.mechanisms import Calibration
@@ -52,6 +54,10 @@ class ReleaseRequest:
         text files; empty if they are read as they are.
     engine
         The kind of cluster that read the rows, ``dask`` or ``spark``; empty for this machine.
+    relation
+        Neighbouring tables of the release's own claim.
+    replaced
+        Its charge where rows or people are replaced, if the claim is of rows or people added.
     colluders, honest
         For a masked contribution: owners that may collude with the curator, and owners (this one
         included) on whose shares of the noise ``epsilon`` rests. None if it adds all of the noise.
@@ -70,6 +76,8 @@ class ReleaseRequest:
     engine: str = ""
     colluders: int | None = None
     honest: int | None = None
+    relation: Relation = Relation.REPLACE_ONE
+    replaced: PrivacyCost | None = None
 
     @classmethod
     def from_calibration(
@@ -83,6 +91,7 @@ class ReleaseRequest:
         name: str = "",
         command: str = "",
         colluders: int | None = None,
+        replaced: PrivacyCost | None = None,
     ) -> Self:
         """Build the request for a release with calibrated noise."""
         return cls(
@@ -96,7 +105,21 @@ class ReleaseRequest:
             command=command,
             colluders=colluders,
             honest=noise.n_honest_owners,
+            relation=noise.sensitivity.relation,
+            replaced=replaced,
         )
+
+    @property
+    def spending(self) -> Spending:
+        """What it costs under each promise."""
+        charge = self.price.charge
+        kept = kept_promise(self.relation)
+        return Spending(charge, charge if self.replaced is None else self.replaced, kept)
+
+    @property
+    def stated_relation(self) -> str:
+        """The relation as an entry has it; empty for the one of studies by row."""
+        return "" if self.relation is Relation.REPLACE_ONE else self.relation.value
 
     @property
     def data_set(self) -> str:

@@ -13,7 +13,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeText, canonical_json
-from dppca.common.kernel.privacy.accounting import Budget, Price
+from dppca.common.kernel.privacy.accounting import Budget, Price, PrivacyCost
+from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.owner.ledger.entries import (
     Ballot,
     Commitment,
@@ -29,9 +30,10 @@ from dppca.owner.ledger.entries import (
     SetOpening,
 )
 from dppca.owner.ledger.populations import Account, Population
+from dppca.owner.ledger.promises import Promise, kept_promise
 
 VERSION = 1  # of an entry's form
-_LATER: frozenset[str] = frozenset({"reading_sha256"})
+_LATER: frozenset[str] = frozenset({"reading_sha256", "relation", "promise"})
 """Keys that software of version 0.2.0 does not know."""
 
 
@@ -81,6 +83,16 @@ class EntryDocument(TypedDict):
     charged_rho: NotRequired[Annotated[DecimalText, "charge in rho (zCDP)"]]
     budget_epsilon: NotRequired[Annotated[DecimalText, "lifetime budget at that time"]]
     budget_delta: NotRequired[Annotated[DecimalText, "delta of the budget at that time"]]
+    relation: NotRequired[
+        Annotated[str, "neighbouring tables of the claim, if they are not `replace-one`"]
+    ]
+    promise: NotRequired[
+        Annotated[str, "promise of the population's budget, if it is not `rows replaced`"]
+    ]
+    replaced_epsilon: NotRequired[
+        Annotated[DecimalText, "charge in pure epsilon if people were replaced, not added"]
+    ]
+    replaced_rho: NotRequired[Annotated[DecimalText, "the same in rho (zCDP)"]]
     colluders: NotRequired[Annotated[int, "owners that may collude with the curator"]]
     honest: NotRequired[Annotated[int, "owners on whose noise the guarantee rests"]]
     n_rows: NotRequired[Annotated[int, "rows that the release was computed from"]]
@@ -114,6 +126,8 @@ _REQUEST = {
     "query_sha256": "query_sha256",
     "reading_sha256": "reading_sha256",
     "engine": "engine",
+    "relation": "stated_relation",
+    "promise": "account.population.stated_promise",
     "colluders": "colluders",
     "honest": "honest",
     "source_sha256": "account.source",
@@ -184,17 +198,26 @@ def _request_document(request: ReleaseRequest) -> dict[str, object]:
         for key, value in values.items()
         if value not in ("", None)
     }
+    if (cost := request.replaced) is not None:
+        stated["replaced_epsilon"] = decimal_text(cost.epsilon)
+        stated["replaced_rho"] = decimal_text(cost.rho)
     return {**stated, **request.price.fields()}
 
 
 def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
     name = document.get("model", "")
     budget = Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"]))
+    promise = Promise(document.get("promise", Promise.ROWS_REPLACED))
+    relation = Relation(document.get("relation", Relation.REPLACE_ONE))
+    replaced = None
+    if kept_promise(relation) is Promise.PEOPLE_ADDED:
+        costs = (Decimal(document[f"replaced_{name}"]) for name in ("epsilon", "rho"))
+        replaced = PrivacyCost(*costs)
     return ReleaseRequest(
         kind=ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION,
         account=Account(
             document["data_set"],
-            Population(document["population"], budget),
+            Population(document["population"], budget, promise=promise),
             document.get("source_sha256", ""),
         ),
         study=document["study"],
@@ -208,4 +231,6 @@ def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
         engine=document.get("engine", ""),
         colluders=document.get("colluders"),
         honest=document.get("honest"),
+        relation=relation,
+        replaced=replaced,
     )

@@ -21,6 +21,9 @@ Rules
 4. If a charge in the ledger is tied to no population in the policy, nothing more is charged at all
    until the policy says whose it is: a population that was charged cannot be left out.
 
+5. A charge is priced under the promise of each population that it counts for, and nothing is
+   charged where a price is infinite (`dppca.owner.ledger.promises`).
+
 It follows that the charges of one source under one address never exceed the budget of the
 population that draws on it, however the names have changed.
 
@@ -39,6 +42,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
+from dppca.owner.ledger.promises import Promise
 
 _SOURCE = "source "  # no name has a space
 
@@ -61,6 +65,8 @@ class Population:
         SHA-256, hexadecimal, of the locations of their rows: addresses, and files there.
     folders
         Digests of the folders that hold these; an earlier charge may have been for a whole folder.
+    promise
+        What its budget promises a person.
     """
 
     name: str
@@ -70,6 +76,12 @@ class Population:
     data_sets: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
+    promise: Promise = Promise.ROWS_REPLACED
+
+    @property
+    def stated_promise(self) -> str:
+        """The promise as an entry has it; empty for the weakest one."""
+        return "" if self.promise is Promise.ROWS_REPLACED else self.promise.value
 
     def identifiers(self, charged: frozenset[str]) -> frozenset[str]:
         """Names and sources that this statement ties together, given the ``charged`` sources."""

@@ -37,13 +37,15 @@ from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BudgetExceededError, StudyStateError
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
-from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate, replaced_charge
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
-from dppca.owner.ledger.populations import Account, admits_total, remaining, spent
+from dppca.owner.ledger.populations import Account, Population, admits_total, remaining, spent
+from dppca.owner.ledger.promises import Promise, kept_promise
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
 
@@ -83,6 +85,7 @@ class BudgetStatus:
     population: Annotated[str, "population that is charged"]
     who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"]
     tied_to: Annotated[tuple[str, ...], "populations that the charge counts for too"]
+    promise: Annotated[Promise, "what it promises a person, and is priced by"]
     epsilon: Annotated[Decimal, "lifetime budget"]
     delta: Annotated[Decimal, "delta of the budget"]
     spent_before: Annotated[Decimal | None, "epsilon spent so far"]
@@ -153,6 +156,7 @@ def request_contribution(
         study=study.name,
         request_digest=study.digest,
         colluders=study.privacy.colluders,
+        replaced=replaced_charge(study, calibration),
     )
 
 
@@ -241,9 +245,12 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
         isinstance(charge, Recovery) and charge.sequence > stored.sequence
         for charge in history.find_charges(name, account.populations)
     )
-    total = history.total(name, account.populations)
-    tied = history.tied_to(name, account.populations)
-    if later and not all(admits_total(each.budget, total) for each in (account.population, *tied)):
+    populations = account.populations
+    tied = history.tied_to(name, populations)
+    if later and not all(
+        admits_total(each.budget, history.total(each.name, populations))
+        for each in (account.population, *tied)
+    ):
         raise BudgetExceededError(
             f"{stored.request.title} was drawn before other charges of population {name} were "
             "recovered; the lifetime budget does not cover all of them, so it is not sent. Its "
@@ -289,15 +296,31 @@ def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetSt
     """Budget without and with a release; a release that is charged already is part of both."""
     account, digest = request.account, request.request_digest
     budget = account.population.budget
-    before = history.total(account.population.name, account.populations)
-    tied = history.tied_to(account.population.name, account.populations)
-    step = decide_step(history, digest)
-    after = before + request.price.charge if step is NextStep.RESERVE else before
-    fits = all(admits_total(each.budget, after) for each in (account.population, *tied))
+    own, populations = account.population, account.populations
+    tied, step = history.tied_to(own.name, populations), decide_step(history, digest)
+    kept = kept_promise(request.relation)
+
+    def total(population: Population, *, with_it: bool) -> PrivacyCost:
+        """Sum under the promise of a population, or under the one that it has left."""
+        name = population.name
+        promise = history.promise(name, populations)
+        if not with_it or step is not NextStep.RESERVE:
+            return history.total(name, populations)
+        promise = promise if kept.covers(promise) else kept
+        return history.total(name, populations, promise) + request.spending.under(promise)
+
+    before, after = total(own, with_it=False), total(own, with_it=True)
+    fits = all(
+        admits_total(each.budget, total(each, with_it=True))
+        and history.promise(each.name, populations) is each.promise
+        and kept.covers(each.promise)
+        for each in (own, *tied)
+    )
     return BudgetStatus(
         population=account.population.name,
         who=account.population.who,
         tied_to=tuple(each.name for each in tied),
+        promise=history.promise(own.name, populations),
         epsilon=budget.epsilon,
         delta=budget.delta,
         spent_before=spent(budget, before),

@@ -12,6 +12,7 @@ from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, Document, PathText, TimeText
 from dppca.common.shell.study_words import other_owners
 from dppca.owner.ledger.entries import Disowning
+from dppca.owner.ledger.promises import Promise
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
 from dppca.owner.render.charges import GAUSSIAN_SUM, ChargedCost
 
@@ -36,6 +37,13 @@ class PopulationBudget:
     tied_to: Annotated[tuple[str, ...], "populations that all of these charges count for too"]
     charged_epsilon: Annotated[Decimal, "sum of the charges in pure epsilon"]
     charged_rho: Annotated[Decimal, "sum of the charges in rho (zCDP)"]
+    promise: Annotated[Promise, "what its budget promises a person, under which charges add up"] = (
+        Promise.ROWS_REPLACED
+    )
+    weakened: Annotated[
+        str | None,
+        "study and day by which a number left that was to stay secret; null if none did",
+    ] = None
     epsilon: Annotated[
         Decimal | None, "the lifetime budget; null if policy.yaml does not state it"
     ] = None
@@ -203,6 +211,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
             for each in document.populations
             if each.tied_to
         ),
+        *(promise_text(each) for each in document.populations if promise_text(each)),
     ]
     lines += _table(
         ["time", "population", "data set", "study", "epsilon", "delta", "rows", "state"],
@@ -238,6 +247,14 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
         f"Opener key of {each.study}: {each.state}, not charged." for each in document.openings
     ]
     return "\n".join(lines)
+
+
+def promise_text(each: PopulationBudget) -> str:
+    """Return what a budget promises, and by which study that became less; empty for the usual."""
+    if each.weakened is None and each.promise is Promise.ROWS_REPLACED:
+        return ""
+    told = f" A number that was secret left exactly by {each.weakened}." if each.weakened else ""
+    return f"{each.name}: charges are for the promise `{each.promise}`.{told}"
 
 
 def adds_up_to_less(document: SiteBudgets) -> bool:

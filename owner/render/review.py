@@ -27,6 +27,7 @@ from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
 from dppca.common.shell.study_header import StudyHeader
 from dppca.common.shell.study_words import other_owners, waits_for_ever
+from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
 from dppca.owner.release.dialogue import Outline, outline_release
@@ -346,6 +347,12 @@ def _list_assertions(study: Study, site: str, key: KeyReport | None) -> tuple[st
     )
 
 
+def _under_promise(budget: BudgetStatus) -> str:
+    """Return what a release adds to what is spent; costs of Gaussian noise add up to less."""
+    before, after = budget.spent_before, budget.spent_after
+    return spent_text(None if before is None or after is None else after - before)
+
+
 def _question(site: Site, found: Review, n: int) -> str:
     """Return what would be sent, and what it costs and leaves."""
     budget = found.budget_status
@@ -358,6 +365,8 @@ def _question(site: Site, found: Review, n: int) -> str:
     cost = f"It costs epsilon {decimal_text(found.request.price.epsilon)}, once"
     if not budget.admitted:
         return f"{ask} {cost}, which the lifetime budget does not cover."
+    if found.request.replaced is not None and budget.promise is not Promise.PEOPLE_ADDED:
+        cost += f", and under the budget's promise, {budget.promise}, {_under_promise(budget)}"
     left = f"{left_text(budget.remaining_after)} of {decimal_text(budget.epsilon)}"
     return f"{ask} {cost}; {left} are left. It cannot be taken back."
 

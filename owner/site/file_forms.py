@@ -25,6 +25,7 @@ from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.stated_fields import WHOLE, PartyName
 from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.units import NeighbourRelation, Unit
 from dppca.owner.engines.addresses import require_engine
 from dppca.owner.records.locations import Secret
 from dppca.owner.site.source_documents import (
@@ -185,12 +186,18 @@ class PopulationDocument(StrictDocument):
         Lifetime delta; ``"0"`` if only Laplace noise is used.
     was
         Names under which these people were charged before.
+    unit, neighbours
+        What the budget promises: that a person is hidden who is ``replaced`` by one with as many
+        rows or, with ``unit: person``, with any number of rows; or, with ``neighbours: added``,
+        who is added or taken away. Studies that publish a number which this hides are refused.
     """
 
     who: Annotated[str, AfterValidator(_one_line)]
     epsilon: _Exact
     delta: _Exact
     was: _Names | None = None
+    unit: Unit = Unit.ROW
+    neighbours: NeighbourRelation = NeighbourRelation.REPLACED
 
 
 class DataSetDocument(PlaceDocument):

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from dppca.common.kernel.durable.files import require_absent
 from dppca.common.kernel.errors import NoPolicyError, SettingError
 from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.schema.units import NeighbourRelation, Unit
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.populations import Account, Population
+from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.locations import Location, digest_location, find_shared_rows
 from dppca.owner.site import POLICY_FILE
 from dppca.owner.site.config import Site
@@ -110,6 +112,7 @@ def load_policy(site: Site) -> Policy:
             data_sets=members,
             sources=frozenset().union(*(within[each] for each in members)),
             folders=frozenset().union(*(places[each].folders for each in members)),
+            promise=_promise(statement),
         )
         populations.append(population)
     data_sets = tuple(
@@ -125,6 +128,13 @@ def load_policy(site: Site) -> Policy:
         for name, each in sets.items()
     )
     return Policy(data_sets, tuple(populations))
+
+
+def _promise(statement: PopulationDocument) -> Promise:
+    if statement.neighbours is NeighbourRelation.ADDED:
+        return Promise.PEOPLE_ADDED
+    person = statement.unit is Unit.PERSON
+    return Promise.PEOPLE_REPLACED if person else Promise.ROWS_REPLACED
 
 
 def _budget(name: str, statement: PopulationDocument) -> Budget:

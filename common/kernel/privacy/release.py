@@ -25,6 +25,7 @@ from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.moments.people import PeopleMoments
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.added_rows import AddedShape, added_sensitivity
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import LAWS
@@ -55,8 +56,7 @@ from dppca.common.kernel.privacy.sensitivity import (
     sensitivity,
 )
 from dppca.common.kernel.schema import ColumnKind, Schema
-from dppca.common.kernel.schema.document import NeighbourRelation
-from dppca.common.kernel.schema.units import Person, Unit
+from dppca.common.kernel.schema.units import NeighbourRelation, Person, Unit
 from dppca.common.kernel.study import Study
 
 
@@ -212,6 +212,26 @@ def schema_sensitivity(schema: Schema) -> Sensitivity:
     if schema.unit is Unit.ROW:
         return row
     return of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
+
+
+def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | None:
+    """Return the cost of a release that hides its number, if a person is replaced and not added.
+
+    ``calibration`` is the study's. None where rows or people are replaced anyway. A person who has
+    at most k rows is replaced by one with another number of them by replacing some rows and adding
+    or removing others, k in all: the sensitivity to one row is the larger of the two. People of
+    any number of rows weigh alike, so they are replaced as one row is.
+    """
+    if not study.has_secret_rows:
+        return None
+    table, own = study.table, calibration.sensitivity
+    row = sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits)
+    if table.unit is Unit.PERSON:
+        layout = table.layout
+        person = of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
+        return calibration.law.cost(person, 1)
+    larger = replace(row, l1=max(row.l1, own.l1), l2_squared=max(row.l2_squared, own.l2_squared))
+    return calibration.law.cost(larger, study.max_rows_per_person)
 
 
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:

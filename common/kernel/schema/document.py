@@ -10,7 +10,6 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -50,7 +49,7 @@ from dppca.common.kernel.schema.partitions import (
     make_partition,
 )
 from dppca.common.kernel.schema.splits import Public, code_thresholds
-from dppca.common.kernel.schema.units import Unit
+from dppca.common.kernel.schema.units import NeighbourRelation, Unit
 
 MAX_COLUMNS = 8192  # coded: a release has some half of their square
 MAX_TARGETS = 16  # attributes whose products weigh more
@@ -79,15 +78,6 @@ class RowNorm(BaseModel):
 
     include_sums: Annotated[bool, TRUTH] = True
     halved_products: Annotated[bool, TRUTH] = False
-
-
-class NeighbourRelation(StrEnum):
-    """Tables that the promise to a person compares."""
-
-    REPLACED = "replaced"
-    """Equally many rows, those of one person with other values: the number of rows is public."""
-    ADDED = "added"
-    """One has the rows of one more person: the number of rows is secret."""
 
 
 class Schema(BaseModel):

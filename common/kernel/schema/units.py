@@ -1,4 +1,4 @@
-"""Privacy unit: what of the rows belongs to one person.
+"""Privacy unit: what of the rows belongs to one person, and which tables a promise compares.
 
 `LimitedRows` says that a person has at most k rows, each of weight 1. `Person` says that all rows
 of a person together weigh as one, however many there are. Code that needs a number of rows has to
@@ -15,6 +15,15 @@ class Unit(StrEnum):
 
     ROW = "row"
     PERSON = "person"
+
+
+class NeighbourRelation(StrEnum):
+    """Tables that the promise to a person compares."""
+
+    REPLACED = "replaced"
+    """Equally many rows, those of one person with other values: the number of rows is public."""
+    ADDED = "added"
+    """One has the rows of one more person: the number of rows is secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dppca.common.analysis.estimators.base.masks import (
 from dppca.common.analysis.estimators.base.settings import check_rows_per_person
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
-from dppca.common.kernel.schema.document import NeighbourRelation
+from dppca.common.kernel.schema.units import NeighbourRelation
 
 NO_INDICATOR = "the paper's form has no column for missing values: use missing: level, or none"
 

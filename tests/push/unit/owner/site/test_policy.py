@@ -12,6 +12,7 @@ from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account
+from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
@@ -43,6 +44,21 @@ def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
     assert found.account.population.budget == Budget(Decimal("3.0"), Decimal("1e-9"))
     assert policy.populations == (found.account.population,)
     assert found.source == local_files(folder.resolve() / "rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("said", "promise"),
+    [
+        ("", Promise.ROWS_REPLACED),
+        (", unit: row, neighbours: replaced", Promise.ROWS_REPLACED),
+        (", unit: person", Promise.PEOPLE_REPLACED),
+        (", neighbours: added", Promise.PEOPLE_ADDED),
+        (", unit: person, neighbours: added", Promise.PEOPLE_ADDED),
+    ],
+)
+def test_a_budget_says_what_it_promises(folder: Path, said: str, promise: Promise) -> None:
+    text = policy_text({"survey": "path: rows.csv"}, budget=f'epsilon: "3", delta: "0"{said}')
+    assert _policy(folder, text).populations[0].promise is promise
 
 
 def test_one_hot_columns_change_neither_the_place_nor_the_name_of_the_rows(folder: Path) -> None:

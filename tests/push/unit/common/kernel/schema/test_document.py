@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema.document import NeighbourRelation, Schema
+from dppca.common.kernel.schema.document import Schema
+from dppca.common.kernel.schema.units import NeighbourRelation
 from tests.support.studies import binary_of, make_schema, numeric_of
 
 FLAGS = [binary_of("a", ["n", "y"]), binary_of("b", ["n", "y"])]
