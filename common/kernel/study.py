@@ -13,6 +13,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -150,10 +151,8 @@ class _Privacy(_Strict):
     """Fields of a study's noise that every law has."""
 
     halves_products: ClassVar[bool] = False
+    is_joint: ClassVar[bool] = False
     mechanism: str
-    epsilon: ExactDecimal | None = None
-    scale: ExactDecimal | None = None
-    nominal_epsilon: ExactDecimal | None = None
     trust: Trust = Trust.OWNER
     colluders: Annotated[int, Field(ge=1), WHOLE] | None = None
 
@@ -161,6 +160,18 @@ class _Privacy(_Strict):
     def _consistent(self) -> Self:
         if (self.trust is Trust.AGGREGATE) != (self.colluders is not None):
             raise ValueError("colluders belongs to trust: aggregate, which needs it")
+        return self
+
+
+class _ScaledPrivacy(_Privacy):
+    """Fields of a law with one scale, which may be set by hand."""
+
+    epsilon: ExactDecimal | None = None
+    scale: ExactDecimal | None = None
+    nominal_epsilon: ExactDecimal | None = None
+
+    @model_validator(mode="after")
+    def _one_width(self) -> Self:
         if (self.epsilon is None) == (self.scale is None):
             raise ValueError(f"{self.mechanism} needs either epsilon or a scale set by hand")
         if self.nominal_epsilon is not None and self.scale is None:
@@ -168,7 +179,7 @@ class _Privacy(_Strict):
         return self
 
 
-class LaplacePrivacy(_Privacy):
+class LaplacePrivacy(_ScaledPrivacy):
     """Pure differential privacy by discrete Laplace noise: ``epsilon`` or ``scale``.
 
     Attributes
@@ -194,7 +205,7 @@ class LaplacePrivacy(_Privacy):
     delta: ClassVar[None] = None
 
 
-class GaussianPrivacy(_Privacy):
+class GaussianPrivacy(_ScaledPrivacy):
     """(epsilon, delta)-differential privacy by discrete Gaussian noise: ``epsilon`` or ``scale``.
 
     Attributes
@@ -224,7 +235,34 @@ class GaussianPrivacy(_Privacy):
         return self
 
 
-Privacy = Annotated[LaplacePrivacy | GaussianPrivacy, Field(discriminator="mechanism")]
+class MatrixLaplacePrivacy(_Privacy):
+    """Pure differential privacy by noise of all sums and products at once: ``epsilon`` alone.
+
+    It is less noise than ``laplace`` where there are many columns. It does not go with targets, a
+    ``square_weight``, ``covariance: within``, ``unit: person``, ``neighbours: added`` or a study
+    that continues another.
+
+    Attributes
+    ----------
+    mechanism
+        The kind of noise.
+    epsilon
+        What one owner's release may cost a person.
+    trust, colluders
+        As for Laplace noise.
+    """
+
+    is_joint: ClassVar[bool] = True
+    mechanism: Literal["matrix-laplace"]
+    epsilon: ExactDecimal
+    delta: ClassVar[None] = None
+    scale: ClassVar[None] = None
+    nominal_epsilon: ClassVar[None] = None
+
+
+Privacy = Annotated[
+    LaplacePrivacy | GaussianPrivacy | MatrixLaplacePrivacy, Field(discriminator="mechanism")
+]
 PRIVACIES: tuple[type[BaseModel], ...] = get_args(get_args(Privacy)[0])
 """The forms in which a study asks for each law of noise."""
 
@@ -443,6 +481,8 @@ class Study(BaseModel):
             raise ValueError("covariance: within needs column sums (row_norm: include_sums: true)")
         if self.table.layout.halved_products and not self.privacy.halves_products:
             raise ValueError("row_norm: halved_products: true is for mechanism: gaussian")
+        if self.privacy.is_joint:
+            self.require_joint()
         return self
 
     def _check_secret_rows(self) -> None:
@@ -455,6 +495,26 @@ class Study(BaseModel):
                 "covariance: within divides by each owner's number of rows, which neighbours: "
                 "added keeps secret: take covariance: pooled"
             )
+
+    def require_joint(self) -> None:
+        """Raise `ValueError` where noise of a whole release does not go with what is asked."""
+        table = self.table
+        reasons = {
+            "a study that continues another, which counts cells alone: take laplace": (
+                table.only_tables
+            ),
+            "targets": bool(table.layout.targets),
+            "square_weight": table.square_weight > 1,
+            "neighbours: added": self.has_secret_rows,
+            "unit: person": table.unit is Unit.PERSON,
+            "covariance: within": self.covariance is Covariance.WITHIN,
+            "a sum_weight below 0.354, whose square is below 1/8": (
+                table.row_norm is None and 8 * Fraction(table.sum_weight) ** 2 < 1
+            ),
+        }
+        for what, holds in reasons.items():
+            if holds:
+                raise ValueError(f"mechanism: matrix-laplace does not go with {what}")
 
     def _check_continuing(self) -> None:
         if not self.table.only_tables:

@@ -26,7 +26,7 @@ from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import every_law
 
 _MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
 _SUFFIXES = {
@@ -200,7 +200,7 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
 
 def _together_lines(report: Verification) -> list[str]:
     noise, guarantee = report.mechanism, report.guarantee
-    law, unit = LAWS[noise.name](**noise.parameters), 4**noise.resolution_bits
+    law, unit = every_law()[noise.name](**noise.parameters), 4**noise.resolution_bits
     deviation, products = law.deviation / unit, law.of_products.deviation / unit
     of_products = "" if law.of_products is law else f", of products {products:.3g}"
     whose = "the sum" if isinstance(noise, SumMechanism) else "each owner's sums"

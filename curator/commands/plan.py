@@ -240,7 +240,11 @@ def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
     square = np.random.default_rng(0).standard_normal((p, p))
     with one_blas_thread():
         start = time.perf_counter()
-        add_noise(np.zeros(entries, np.int64), noise, entropy=OperatingSystemEntropy())
+        if noise.law.is_joint:
+            entries = layout.n_entries
+            noise.law.draw_release(layout, noise.n_honest_owners, entropy=OperatingSystemEntropy())
+        else:
+            add_noise(np.zeros(entries, np.int64), noise, entropy=OperatingSystemEntropy())
         drawn = time.perf_counter()
         decompose(square + square.T)
         done = time.perf_counter()

@@ -8,7 +8,7 @@ of a histogram ``histogram_weight``, of a table ``tables_weight``, a product wit
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Annotated, Any
 
@@ -120,9 +120,9 @@ def _choice(
 def free_square_weight(table: Schema, law: type[NoiseLaw]) -> int:
     """Return the largest weight of squares that leaves a law's sensitivity what it is at 1.
 
-    1 if the schema has no squares, or is in the unit ball.
+    1 if the schema has no squares, or is in the unit ball, or the law is joint.
     """
-    if not table.has_squares or table.only_tables:
+    if not table.has_squares or table.only_tables or law.is_joint:
         return 1
 
     def change(weight: int) -> float:
@@ -175,7 +175,7 @@ def _variants(
             yield words, _changed(written, binned=[])
         if more := [name for name in cut if name not in binned]:
             yield f"products: bins, {', '.join(more)}", _changed(written, binned=cut)
-    if target_names:
+    if target_names and not law.is_joint:
         together["targets"] = target_names
         for names in ([], *([name] for name in target_names), target_names):
             raised = ", sum_weight: 0.5" if names and written.sum_weight < 0.5 else ""
@@ -267,12 +267,15 @@ def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[in
         delta=requested.delta,
         max_rows_per_person=requested.factor,
         halved_products=table.layout.halved_products,
+        layout=table.layout,
+        honest=requested.n_honest_owners,
     )
+    pooled = replace(calibration, n_honest_owners=requested.n_honest_owners)
     share = entry_noise(
         table.layout,
         deviation=calibration.law.of_products.deviation,
         owner_rows=owner_rows,
-        mechanisms=requested.mechanisms(len(owner_rows)),
+        mechanisms=pooled.mechanisms(len(owner_rows)),
     )
     return share * sum(owner_rows)
 

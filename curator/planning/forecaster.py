@@ -106,8 +106,8 @@ class Forecaster:
         self._delta = delta
         self._requested = requested
         self._advance = advance
-        self._mechanisms = len(self._rows) / (study.n_honest_owners or 1)
         self._table = with_privacy(study, law, requested.epsilon, delta).table
+        self._mechanisms = law.pooled(self._table.layout, len(self._rows), study.n_honest_owners)
         self._simulation = ForecastSimulation(
             self._table.layout,
             np.array(assumption.eigenvalues),
@@ -138,7 +138,7 @@ class Forecaster:
         forecast = self._forecast(scale, self._study.require_components())
         noise = entry_noise(
             self._table.layout,
-            deviation=calibration.law.of_products.width * self._law.unit_deviation,
+            deviation=calibration.law.of_products.deviation,
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
@@ -156,16 +156,17 @@ class Forecaster:
     def need(self, k: int) -> PlanNeed:
         """Needs of k components at the study's epsilon."""
         try:
-            scale = self._calibration(self._requested.epsilon).law.width
+            calibration = self._calibration(self._requested.epsilon)
         except (RangeError, StudyError):
             return PlanNeed(self._law.name, None, None, None)
+        scale = calibration.law.width
         factor = self._excess(scale, ComponentRule(count=k))
         if factor is None:
             return PlanNeed(self._law.name, None, None, None)
         mean_rows = sum(self._rows) / len(self._rows)
         return PlanNeed(
             self._law.name,
-            least_epsilon(self._requested, scale / factor, law=self._law, delta=self._delta),
+            least_epsilon(calibration, scale / factor),
             ceil(mean_rows * factor),
             least_owners(len(self._rows), factor, honest=self._study.n_honest_owners),
         )
@@ -211,6 +212,8 @@ def with_privacy(study: Study, law: type[NoiseLaw], epsilon: Decimal, delta: Dec
         colluders=study.privacy.colluders,
     )
     ball, table = study.table.row_norm, study.table
+    if privacy.is_joint and table.square_weight > 1:
+        table = Schema.from_document(table.model_dump(mode="json") | {"square_weight": 1})
     if ball is not None and not privacy.halves_products:  # under this law products are as others
         whole = ball.model_copy(update={"halved_products": False})
         table = Schema.from_document(

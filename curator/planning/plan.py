@@ -30,13 +30,13 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.laws import NoiseLaw, every_law
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
-from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
+from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed, with_privacy
 from dppca.curator.planning.proposals import Course, NumbersProposal, advise_course, propose_numbers
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 
@@ -121,15 +121,15 @@ class StudyPlan:
 
     @property
     def _best(self) -> tuple[PlanForecast, PlanForecast | None]:
-        """The mechanism that captures most, one without a delta if close; and the next one."""
+        """The mechanism that captures most, if close one without a delta, and the study's own."""
         best = max(self._compared, key=_captured)
         close = [
             line
             for line in self._compared
-            if not LAWS[line.mechanism].needs_delta
+            if not every_law()[line.mechanism].needs_delta
             and _captured(best) - _captured(line) <= _LEAST_GAIN
         ]
-        best = max(close, key=_captured, default=best)
+        best = max(close, key=lambda line: (line.asked, _captured(line)), default=best)
         others = (line for line in self._compared if line is not best)
         return best, max(others, key=_captured, default=None)
 
@@ -143,10 +143,10 @@ class StudyPlan:
         """Reason for `recommended`, in words."""
         best, other = self._best
         if other is None:
-            needs_none = not LAWS[best.mechanism].needs_delta
+            needs_none = not every_law()[best.mechanism].needs_delta
             why = "Gaussian noise needs a delta (--delta)" if needs_none else "nothing else fits"
             return f"no other noise was compared; {why}"
-        deltas = {line.mechanism: LAWS[line.mechanism].needs_delta for line in (best, other)}
+        deltas = {line.mechanism: every_law()[line.mechanism].needs_delta for line in (best, other)}
         with_delta_first = sorted((best, other), key=lambda line: not deltas[line.mechanism])
         parts = [
             f"{line.mechanism.title()} noise keeps "
@@ -234,9 +234,9 @@ def make_plan(
     lines: list[PlanForecast] = []
     needs: list[PlanNeed] = []
     draws = 0
-    for law in LAWS.values():
+    for law in every_law().values():
         used_delta = _choose_delta(study, law, delta)
-        if used_delta is None:
+        if used_delta is None or not _can_have(study, law):
             continue
         forecaster = Forecaster(study, rows, assumption, law, used_delta, requested, advance)
         epsilons = sorted({*grid, requested.epsilon})
@@ -290,6 +290,18 @@ def advised_resolution(layout: Layout, eigenvalue: float) -> int:
 
 def _captured(line: PlanForecast) -> float:
     return -1.0 if line.forecast is None else line.forecast.captured
+
+
+def _can_have(study: Study, law: type[NoiseLaw]) -> bool:
+    """Whether the study could have a law, without the weight of squares that another one has."""
+    if not law.is_joint:
+        return True
+    epsilon = study.privacy.epsilon or Decimal(1)
+    try:
+        with_privacy(study, law, epsilon, Decimal(0)).require_joint()
+    except ValueError:
+        return False
+    return True
 
 
 def _choose_delta(study: Study, law: type[NoiseLaw], delta: Decimal | None) -> Decimal | None:

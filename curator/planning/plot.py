@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.shell.plotting import (
     BLUE,
     DPI,
@@ -21,7 +21,7 @@ from dppca.curator.planning.forecaster import GOOD
 from dppca.curator.planning.plan import StudyPlan
 
 _STYLES = dict(
-    zip(LAWS, cycle([(BLUE, "o", "-"), (ORANGE, "s", "--"), (GREY, "^", ":")]), strict=False)
+    zip(every_law(), cycle([(BLUE, "o", "-"), (ORANGE, "s", "--"), (GREY, "^", ":")]), strict=False)
 )
 """Colour, marker and line of each law, by its name."""
 

@@ -146,6 +146,7 @@ def propose_for_draft(
         epsilon=epsilon,
         delta=delta,
         max_rows_per_person=int(schema["max_rows_per_person"]),
+        layout=table.layout,
     )
     return propose_numbers(table, requested, owner_rows=owner_rows)
 

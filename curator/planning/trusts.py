@@ -11,6 +11,7 @@ from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.privacy.collusion import Collusion, foresee_collusion
+from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Covariance, Study, Trust
@@ -62,7 +63,8 @@ def compare_trusts(
             if trust is not study.trust:
                 line = _forecast(changed, rows, assumption, calibration, advance)
             collusion = foresee_collusion(changed, calibration)
-        factor = sqrt(len(rows) / (changed.n_honest_owners or 1))
+        law, layout = every_law()[study.privacy.mechanism], study.table.layout
+        factor = sqrt(law.pooled(layout, len(rows), changed.n_honest_owners))
         lines.append(PlanTrust(trust, others, changed.n_honest_owners, factor, line, collusion))
     return tuple(lines)
 

@@ -302,7 +302,7 @@ def request_weights(
         C=check_positive("C", C),
         mechanism=mechanism,
     )
-    choose_law(mechanism, terms.delta)
+    choose_law(mechanism, terms.delta, joint=False)
     return WeightRequest(study, data_set, terms)
 
 

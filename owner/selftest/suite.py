@@ -16,6 +16,7 @@ from dppca.owner.selftest.endpoint import (
 from dppca.owner.selftest.every_kind import Power, audit_kinds
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
+from dppca.owner.selftest.joint_noise import LEAST_RELEASES, audit_joint_noise
 from dppca.owner.selftest.kinds import all_kinds
 from dppca.owner.selftest.local_federation import temporary_federation
 from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
@@ -31,7 +32,7 @@ class Amount:
     """Size of a self-test: numbers of releases of an audit, attacks and kills.
 
     ``large`` are releases of 40,000 entries of each form, at least 2; ``kinds`` is what is drawn of
-    every kind.
+    every kind, ``joint`` of the laws of a whole release.
     """
 
     noise: int
@@ -41,6 +42,7 @@ class Amount:
     kills: int
     kinds: Power
     large: int = 2
+    joint: int = LEAST_RELEASES
 
     @property
     def work(self) -> int:
@@ -48,6 +50,7 @@ class Amount:
         return (
             2 * (self.noise + 2 * self.epsilon)
             + 6 * self.large
+            + 3 * self.joint
             + _KIND * sum(1 for _ in all_kinds())
             + _ATTACK * (2 * self.trials + len(self.steps) + self.kills)
         )
@@ -82,6 +85,7 @@ def run_audits(amount: Amount, bar: Progress) -> list[Finding]:
         findings.append(audit_epsilon(audit, n_releases=amount.epsilon, advance=bar.advance))
     for each in release_audits():
         findings += audit_release(each, n_releases=amount.large, advance=bar.advance)
+    findings += audit_joint_noise(n_releases=amount.joint, advance=bar.advance)
     with tempfile.TemporaryDirectory(prefix="dppca-selftest-") as folder:
         findings += audit_kinds(
             Path(folder),

@@ -70,6 +70,8 @@ def judge_result(result: Result, study: Study) -> VisibleRelations | None:
             second=result.second_moment(study),
             histograms=result.histograms(study),
             entry_noise=released_noise(result, study),
+            count_noise=released_noise(result, study, counts=True),
+            joint=calibration.law.is_joint,
         )
         if targets is None:
             return None
@@ -78,7 +80,7 @@ def judge_result(result: Result, study: Study) -> VisibleRelations | None:
             coupling_scales(targets, layout.groups),
             layout.groups,
             n_rows=result.header.n_rows,
-            tail_probability=partial(calibration.law.tail_probability, n=n_noises),
+            tail_probability=partial(calibration.law.tail, n=n_noises),
         )
     spreads = [
         float(np.sqrt(12 * targets.variance[stop - 1]))

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dppca.common.analysis.estimates.noise import Array, MomentNoise, Noise
+from dppca.common.analysis.estimates.noise import Array, JointPart, MomentNoise, Noise
 
 
 class Block:
@@ -72,6 +72,8 @@ class Block:
     def noise(self, gradients: Array) -> Noise:
         """Return the noise of functionals of the reconciled moments, by gradients (k, b, b)."""
         by_mean, between, squares = self._parts(gradients)
+        if self._entry.columns is not None:
+            return self._joint_noise(by_mean, between, squares)
         by_mean = by_mean * self._mean_variance  # as (1) weighs what each mean is made of
         crossed = by_mean[:, :, None] * self._q
         crossed = (crossed + np.swapaxes(crossed, 1, 2)) * self._apart * self._omega
@@ -87,6 +89,30 @@ class Block:
             return found
         moved = np.einsum("kij,ij->k", np.triu(gradients), self.sent)
         return found.with_rows(moved, self._entry)
+
+    def _joint_noise(self, by_mean: Array, between: Array, squares: Array) -> Noise:
+        """The same under noise of a whole release: its parts are entries of one matrix."""
+        entry, side = self._entry, len(self.columns)
+        own, (upper, right) = np.arange(1, side), self._upper
+        upper, right = upper[upper > 0], right[upper > 0]
+        contributions = np.concatenate(
+            [
+                (by_mean * np.sqrt(self._mean_variance))[:, 1:],
+                between[:, upper, right],
+                np.sqrt(2) * squares[:, 1:],
+            ],
+            axis=1,
+        )
+        columns = entry.columns or 1
+        part = JointPart(
+            0,
+            side,
+            np.concatenate([np.zeros_like(own), upper, own]),
+            np.concatenate([own, right, own]),
+            max(1, round(columns * entry.mechanisms)),
+        )
+        ones = np.ones(contributions.shape[1])
+        return Noise(entry.deviation * contributions, ones, ones * entry.excess, joint=(part,))
 
     def variances_between(self, left: Array, right: Array) -> Array:
         """Variances of the noise of ``u' G v`` for all u and v, shape (len(left), len(right)).
@@ -125,6 +151,8 @@ class Block:
         by_mean += (u * self._of_mean[1:])[:, None] * v
         by_mean = by_mean @ self._centre[1:, 1:]
         squares = (u * self._numeric[1:]) ** 2 @ v.T**2 / layout.square_weight**2
+        if self._entry.columns is not None:
+            squares = 2 * squares
         total = between + by_mean**2 @ self._mean_variance[1:] + squares
         total *= self._entry.deviation**2
         if self._entry.of_rows:

@@ -41,7 +41,7 @@ differentially private histograms through consistency"; (1) and (2) are derived 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.matrix_noise import sum_precisions
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 Array = NDArray[np.float64]
@@ -60,33 +61,76 @@ class EntryNoise:
 
     ``deviation`` is its standard deviation s, 0 without noise; ``mechanisms`` the number of noises
     of ``law`` in the pool, any number above 0; ``of_rows`` the standard deviation of t, 0 where the
-    number of rows is public.
+    number of rows is public. ``columns`` are those of a joint law, m: then a number's square has
+    twice the variance, and noises of entries are uncorrelated but not independent.
     """
 
     deviation: float
     law: type[NoiseLaw]
     mechanisms: float
     of_rows: float = 0.0
+    columns: int | None = None
 
     @property
     def excess(self) -> float:
         """Excess kurtosis of the noise of one entry."""
-        return self.law.unit_excess / self.mechanisms
+        return self.law.unit_excess / (self.mechanisms * (self.columns or 1))
+
+
+@dataclass(frozen=True, eq=False)
+class JointPart:
+    """Contributions that are entries of one symmetric matrix, of noise of a whole release.
+
+    The contribution at ``start + e`` is that of the entry (rows[e], columns[e]) of the matrix,
+    ``side`` large; ``degrees`` are all owners' columns of normals.
+    """
+
+    start: int
+    side: int
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    degrees: int
+
+    def matrices(self, contributions: Array) -> Array:
+        """Return the symmetric Y, (k, side, side), of which ``sqrt(2) |Y|_F`` is a deviation."""
+        own = contributions[:, self.start : self.start + len(self.rows)]
+        square = self.rows == self.columns
+        found = np.zeros((len(own), self.side, self.side))
+        found[:, self.rows, self.columns] = own * np.where(square, np.sqrt(0.5), 0.5)
+        return np.where(found != 0, found, np.swapaxes(found, 1, 2))
+
+    def fourth(self, contributions: Array) -> Array:
+        """Return fourth cumulants: ``24 tr Y^4 / degrees``, since the variance is ``2 tr Y^2``."""
+        squared = np.square(np.linalg.eigvalsh(self.matrices(contributions)))
+        return np.asarray(24 * np.square(squared).sum(axis=1) / self.degrees)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Draw the entries, (entries, size), of variance 1; for simulations."""
+        drawn = np.empty((len(self.rows), size))
+        square = np.where(self.rows == self.columns, 2.0, np.sqrt(2.0))
+        scale = square * np.sqrt(self.degrees)
+        for number in range(size):
+            g, h = rng.standard_normal((2, self.side, self.degrees))
+            z = g @ g.T - h @ h.T
+            drawn[:, number] = z[self.rows, self.columns] / scale
+        return drawn
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise of k numbers, linear in independent noises of variance 1.
+    """Noise of k numbers, linear in uncorrelated noises of variance 1.
 
     ``contributions`` has shape (k, m): each of the ``copies`` (m,) of a noise contributes as much;
     ``excess`` (m,) is its excess kurtosis. With ``shares_rows`` the first is that of the number of
-    rows, which is the same in all numbers of a release.
+    rows, which is the same in all numbers of a release. All are independent but those of ``joint``
+    parts.
     """
 
     contributions: Array
     copies: Array
     excess: Array
     shares_rows: bool = False
+    joint: tuple[JointPart, ...] = ()
 
     @cached_property
     def covariance(self) -> Array:
@@ -101,13 +145,18 @@ class Noise:
     @cached_property
     def kurtosis(self) -> Array:
         """Excess kurtosis of each number, shape (k,); 0 where there is no noise."""
-        fourth = self.contributions**4 @ (self.copies * self.excess)
+        apart = np.ones(len(self.copies))
+        for part in self.joint:
+            apart[part.start : part.start + len(part.rows)] = 0
+        fourth = self.contributions**4 @ (apart * self.copies * self.excess)
+        for part in self.joint:
+            fourth = fourth + part.fourth(self.contributions)
         square = self.variance**2
         return np.divide(fourth, square, out=np.zeros_like(square), where=square > 0)
 
     def combine(self, weights: Array) -> Noise:
         """Return the noise of linear combinations; ``weights`` has shape (r, k)."""
-        return Noise(weights @ self.contributions, self.copies, self.excess, self.shares_rows)
+        return replace(self, contributions=weights @ self.contributions)
 
     def draw_units(self, size: int, rng: np.random.Generator) -> Array:
         """Draw the independent noises, shape (m, size), each the sum of its copies.
@@ -117,8 +166,12 @@ class Noise:
         """
         drawn = rng.standard_normal((len(self.copies), size))
         heavy = self.excess > 0
+        for part in self.joint:
+            heavy[part.start : part.start + len(part.rows)] = False
         shape = (3 / self.excess[heavy] * self.copies[heavy])[:, None]
         drawn[heavy] *= np.sqrt(rng.standard_gamma(shape, (len(shape), size)) / shape)
+        for part in self.joint:
+            drawn[part.start : part.start + len(part.rows)] = part.draw(size, rng)
         return np.asarray(drawn * np.sqrt(self.copies)[:, None])
 
     def beside(self, other: Noise) -> Noise:
@@ -134,6 +187,13 @@ class Noise:
             np.concatenate([self.copies, other.copies[shared:]]),
             np.concatenate([self.excess, other.excess[shared:]]),
             self.shares_rows,
+            (
+                *self.joint,
+                *(
+                    replace(each, start=each.start + len(self.copies) - shared)
+                    for each in other.joint
+                ),
+            ),
         )
 
     def with_rows(self, moved: Array, entry: EntryNoise) -> Noise:
@@ -185,6 +245,10 @@ class MomentNoise:
         plain = np.sqrt(2) if self.layout.halved_products else 1.0
         return np.where(target, float(self.layout.target_weight), plain)
 
+    @property
+    def _is_joint(self) -> bool:
+        return self.entry.columns is not None
+
     @cached_property
     def _pull(self) -> Array:
         """``omega^2`` of each column beside each categorical, shape (p + 1, c); 0 inside of one."""
@@ -194,6 +258,8 @@ class MomentNoise:
     @cached_property
     def precision(self) -> Array:
         """W of equation (1), in units of ``s^-2``, shape (p + 1,)."""
+        if self._is_joint:
+            return np.concatenate([[0.0], sum_precisions(self.layout)])
         return np.asarray(self.sum_weight**2 + self._pull @ (1 / self._sizes))
 
     def elsewhere(self, columns: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -219,7 +285,7 @@ class MomentNoise:
         members = (self.attribute[:, None] == self._categoricals).astype(np.float64)
         sums = matrix @ members
         mean = self.sum_weight**2 * matrix[0] + (self._pull * sums) @ (1 / self._sizes)
-        mean /= self.precision
+        mean /= self.sum_weight**2 + self._pull @ (1 / self._sizes)
         mean += members @ ((1 - mean @ members) / self._sizes)
         gaps = np.where(self._pull > 0, mean[:, None] - sums, 0.0)
         spread = (gaps / self._sizes) @ members.T  # of column j over the labels k of another

@@ -187,11 +187,11 @@ class ReconciledMoments:
         goal = aim**2
         factor = (sampling + sqrt(sampling**2 + 4 * noise * goal)) / (2 * goal)
         rows = ceil(self.n_rows * factor)
-        law, delta = self.calibration.law, self.calibration.delta
+        law = self.calibration.law
         if not goal > sampling or not noise:
             return rows, None
         width = law.width * sqrt((goal - sampling) / noise)
-        return rows, least_epsilon(self.calibration, width, law=type(law), delta=delta)
+        return rows, least_epsilon(self.calibration, width)
 
 
 def combine(found: Sequence[Linear]) -> Linear:
@@ -215,7 +215,7 @@ def released_moments(published: Published) -> ReconciledMoments:
     base, header, counts = rounds[0], result.header, list[Counts]()
     for each in rounds:
         study, noised = each.study, each.result
-        entry = _entry_noise(study, calibrate(study), noised.header.owner_rows)
+        entry = _entry_noise(study, calibrate(study).of_counts, noised.header.owner_rows)
         histograms = unpack_histograms(noised.pooled, noised.header.n_rows, study.table.layout)
         tables = unpack_tables(noised.pooled, noised.header.n_rows, study.table.layout)
         counts += _counts(study, [own for own in histograms if own is not None], tables, entry)
@@ -245,6 +245,7 @@ def expected_moments(
     """
     layout, entry = study.table.layout, _entry_noise(study, calibration, owner_rows)
     noise = MomentNoise(layout, entry)
+    entry = _entry_noise(study, calibration.of_counts, owner_rows)
     absent = noise.of_mean == 0.5
     mean = np.where(noise.label, 1 / noise.n_labels, absent * _ABSENT / 2)[1:]
     second = np.outer(mean, mean)
@@ -271,12 +272,13 @@ def _entry_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) ->
         owner_rows=owner_rows,
         mechanisms=mechanisms,
     )
-    if law.width < _EXACT_BELOW:
+    if law.width < _EXACT_BELOW and not law.is_joint:
         steps = np.arange(-_REACH, _REACH + 1)
         exact = float(steps**2 @ (law.cdf(steps) - law.cdf(steps - 1)))
         deviation *= sqrt(exact) / law.deviation
     weight = float(study.table.layout.count_weight)
-    return EntryNoise(deviation, type(law), mechanisms, deviation / weight if weight else 0.0)
+    of_rows = deviation / weight if weight else 0.0
+    return EntryNoise(deviation, type(law), mechanisms, of_rows, law.degrees)
 
 
 def _counts(

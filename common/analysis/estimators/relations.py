@@ -37,7 +37,6 @@ from typing import Annotated
 
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.kernel.documents.amounts import decimal_text
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Study
@@ -112,7 +111,7 @@ def _enough(
     """Return an epsilon, rows of each owner and a number of owners; each alone is enough."""
     law = calibration.law
     return (
-        least_epsilon(calibration, law.width / excess, law=type(law), delta=calibration.delta),
+        least_epsilon(calibration, law.width / excess),
         ceil(sum(owner_rows) / len(owner_rows) * excess),
         least_owners(len(owner_rows), excess, honest=calibration.n_honest_owners),
     )
@@ -129,16 +128,13 @@ def least_owners(n_owners: int, excess: float, *, honest: int | None) -> int:
     return ceil((others + sqrt(others**2 + 4 * n_owners * honest * excess**2)) / 2)
 
 
-def least_epsilon(
-    calibration: Calibration, width: float, *, law: type[NoiseLaw], delta: Decimal
-) -> Decimal:
-    """Epsilon of a law's noise of some width: three digits, rounded up.
+def least_epsilon(calibration: Calibration, width: float) -> Decimal:
+    """Epsilon of a study's law of noise at another width: three digits, rounded up.
 
-    ``calibration`` is a study's, for its sensitivity and rows of one person; ``width`` is b or
-    sigma, units of ``4**-g``, above 0; ``delta`` is for a law that needs one.
+    ``width`` is b or sigma, or what the law calls so, in units of ``4**-g``, above 0.
     """
     sens, k = calibration.sensitivity, calibration.factor
-    epsilon = law.estimate_epsilon(width, sens, k, delta)
+    epsilon = calibration.law.epsilon_at(width, sens, k, calibration.delta)
     return Decimal(format(_THREE_DIGITS.create_decimal(epsilon).normalize(), "f"))
 
 

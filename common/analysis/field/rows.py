@@ -239,6 +239,8 @@ def fit_released(
     rng: np.random.Generator,
     tail: Tail,
     tables: Sequence[tuple[Partition, Counted]] = (),
+    count_noise: float | None = None,
+    joint: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> FieldFit | None:
     """Fit a field to released moments and counts. Return None if a schema has no field.
@@ -259,6 +261,9 @@ def fit_released(
         Chance that an entry's noise is at least so many standard deviations from 0.
     tables
         Released tables, of this study and of one that continues it, with their counts.
+    count_noise, joint
+        Noise of a histogram's share, if it is another one; whether the noise is that of a whole
+        release (`dppca.common.kernel.privacy.laws`).
     progress
         Receives the share that is done, from 0 to 1; it never falls.
     """
@@ -269,6 +274,8 @@ def fit_released(
         histograms=histograms,
         entry_noise=entry_noise,
         tables=tables,
+        count_noise=count_noise,
+        joint=joint,
     )
     if targets is None:
         return None
@@ -294,6 +301,8 @@ def released_targets(
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
     tables: Sequence[tuple[Partition, Counted]] = (),
+    count_noise: float | None = None,
+    joint: bool = False,
 ) -> FieldTargets | None:
     """Return the targets of `fit_released`, given the same arguments; None without a field."""
     layout = schema.layout
@@ -310,4 +319,6 @@ def released_targets(
         histograms=histograms,
         entry_noise=entry_noise,
         tables=tables,
+        count_noise=count_noise,
+        joint=joint,
     )

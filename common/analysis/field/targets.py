@@ -46,6 +46,7 @@ from dppca.common.analysis.field.margins import Margin, margins_of, spread_evenl
 from dppca.common.analysis.field.smoothing import smooth_marginal
 from dppca.common.analysis.field.tilt import Counted
 from dppca.common.kernel.moments.threads import one_blas_thread
+from dppca.common.kernel.privacy.matrix_noise import sum_precisions
 from dppca.common.kernel.schema import ColumnKind, Layout, Partition, Schema
 
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
@@ -145,19 +146,26 @@ def field_targets(
     histograms: Sequence[Vector | None],
     entry_noise: float,
     tables: Sequence[tuple[Partition, Counted]] = (),
+    count_noise: float | None = None,
+    joint: bool = False,
 ) -> FieldTargets:
     """Compute a field's targets from a release. The schema has bounds: no unit-ball rows.
 
     ``mean`` and ``second`` are released, in coded units, shapes (p,) and (p, p). ``histograms`` has
     for each attribute the released share of the rows in each of its cells, or None. ``entry_noise``
-    is the standard deviation of the noise of an entry of ``second`` of weight 1. ``tables`` are
-    released ones with their counts.
+    is the standard deviation of the noise of an entry of ``second`` of weight 1, and
+    ``count_noise`` that of a histogram's share if it is another one. ``tables`` are released ones
+    with their counts. ``joint`` says that the noise is that of a whole release.
     """
     layout, noise = schema.layout, max(entry_noise, _LEAST_NOISE)
     entry_variance = noise**2 / layout.product_weights.astype(np.float64) ** 2
+    if joint:
+        entry_variance[np.diag_indices(layout.n_columns)] *= 2
     numerics = tuple(None if each is None else CellValues.of(each) for each in schema.cells)
     counted = margins_of(numerics, tables)
-    pooled, variance_of_mean = _pooled_means(layout, mean, second, noise, entry_variance, counted)
+    pooled, variance_of_mean = _pooled_means(
+        layout, mean, second, noise, None if joint else entry_variance, counted
+    )
     values, marginals, means = [], [], []
     guesses: list[Guess | None] = []
     for (start, stop), numeric, histogram, margins in zip(
@@ -184,7 +192,9 @@ def field_targets(
             own = stop - 1  # after the column for missing values, if there is one
             columns = [*range(start, stop)]
             if histogram is not None:
-                of_histogram = np.full(len(histogram), noise / float(layout.histogram_weight))
+                of_histogram = np.full(
+                    len(histogram), (count_noise or noise) / float(layout.histogram_weight)
+                )
                 margins = (*margins, Margin(histogram, of_histogram))
             q, real_mean, guess = _numeric_marginal(
                 numeric,
@@ -312,15 +322,21 @@ def _pooled_means(
     mean: Vector,
     second: Vector,
     noise: float,
-    entry_variance: Vector,
+    entry_variance: Vector | None,
     counted: Sequence[Sequence[Margin]],
 ) -> tuple[Vector, Vector]:
-    """Means and their variances, from sums, products with categoricals, and tables of labels."""
+    """Means and their variances, from sums, products with categoricals, and tables of labels.
+
+    ``entry_variance`` None is noise of a whole release, in which these products say no more.
+    """
     weight = layout.scaled_weight / 2**layout.resolution_bits
     precision = np.full(len(mean), (weight / noise) ** 2)
     total = mean * precision
+    if entry_variance is None:
+        precision = sum_precisions(layout) / noise**2
+        total = mean * precision
     for start, stop in layout.groups:
-        if layout.kinds[start] is not ColumnKind.INDICATOR:
+        if layout.kinds[start] is not ColumnKind.INDICATOR or entry_variance is None:
             continue
         others = np.r_[0:start, stop : len(mean)]
         variance = entry_variance[others, start:stop].sum(axis=1)

@@ -12,6 +12,7 @@ from dppca.common.analysis.field.rows import find_missed_by, released_targets
 from dppca.common.analysis.rows.synthesis import list_tables, noise_tail, released_noise
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.threads import one_blas_thread
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study
 
@@ -38,6 +39,8 @@ def compare_with_release(
         second=first.result.second_moment(first.study),
         histograms=first.result.histograms(first.study),
         entry_noise=released_noise(first.result, first.study),
+        count_noise=released_noise(first.result, first.study, counts=True),
+        joint=calibrate(first.study).law.is_joint,
         tables=tables,
     )
     if targets is None:

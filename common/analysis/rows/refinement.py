@@ -32,7 +32,7 @@ from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.durable.files import digest_file, replacing, writing
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
-from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.people import of_people
 from dppca.common.kernel.privacy.sensitivity import TablesShape, sensitivity
@@ -111,7 +111,7 @@ def _measure(
     if isinstance(first.unit, Person):
         sens = of_people(sens, n_entries=trees * leaves)
     noise = calibrate_noise(
-        LAWS[first.privacy.mechanism],
+        every_law()[first.privacy.mechanism].of_continuation(),
         sens,
         epsilon=epsilon,
         delta=delta,
@@ -135,7 +135,7 @@ def require_refinable(first: Study, target: str, delta: Decimal | None) -> None:
         )
     if target not in (attribute.name for attribute in first.table.attributes):
         raise SettingError(f"{target} is not an attribute of study {first.name}")
-    if LAWS[first.privacy.mechanism].needs_delta != (delta is not None):
+    if every_law()[first.privacy.mechanism].needs_delta != (delta is not None):
         needs = "no delta" if delta is not None else "a delta"
         raise SettingError(f"study {first.name} has {first.privacy.mechanism} noise: give {needs}")
 
@@ -230,6 +230,7 @@ def refine(
         schema.pop(name, None)
     for name in ("scale", "nominal_epsilon"):
         privacy.pop(name, None)
+    privacy["mechanism"] = every_law()[privacy["mechanism"]].of_continuation().name
     amounts = {"epsilon": epsilon, "delta": delta}
     said = {name: decimal_text(each) for name, each in amounts.items() if each is not None}
     origin = {"study": first.digest, "result": sha256.hex()}

@@ -101,8 +101,14 @@ def _add_noise(published: Published, rng: np.random.Generator) -> Result:
         own_means=False,
         mechanisms=calibration.mechanisms(len(rows)),
     )
-    pooled = result.pooled + source.packed()[0].astype(np.int64)
-    header, layout, before = result.header, study.table.layout, result.first
+    noise, layout = source.packed()[0], study.table.layout
+    counts = calibration.of_counts
+    if counts.law is not calibration.law:  # counts are shared as their own law is
+        size = layout.n_entries - layout.n_moments
+        drawn = counts.law.standard_sum(counts.mechanisms(len(rows)), size, rng)
+        noise[layout.n_moments :] = np.rint(counts.law.width * drawn)
+    pooled = result.pooled + noise.astype(np.int64)
+    header, before = result.header, result.first
     if study.has_secret_rows:
         counted = require_rows(pooled, layout, calibration, n_owners=len(rows))
         header = replace(header, estimated_rows=counted)

@@ -248,6 +248,8 @@ def _fit_decoding(
             rng=rng,
             tables=tables,
             tail=noise_tail(result, study),
+            count_noise=released_noise(result, study, counts=True),
+            joint=calibrate(study).law.is_joint,
             progress=progress,
         )
     misfit = None if fit is None else fit.fitted.misfit
@@ -288,9 +290,14 @@ def _fit_decoding(
     )
 
 
-def released_noise(result: Result, study: Study) -> float:
-    """Standard deviation of the noise of a released product of weight 1, as a share of the rows."""
+def released_noise(result: Result, study: Study, *, counts: bool = False) -> float:
+    """Standard deviation of the noise of a released product, as a share of the rows.
+
+    It is of weight 1; with ``counts``, of a count of weight 1.
+    """
     calibration, owner_rows = calibrate(study), result.header.owner_rows
+    if counts:
+        calibration = calibration.of_counts
     return entry_noise(
         study.table.layout,
         deviation=calibration.law.deviation,
@@ -303,7 +310,7 @@ def noise_tail(result: Result, study: Study) -> Tail:
     """Return the chance that an entry's noise is at least so many standard deviations from 0."""
     calibration = calibrate(study)
     n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))
-    return partial(calibration.law.tail_probability, n=n_noises)
+    return partial(calibration.law.tail, n=n_noises)
 
 
 def list_tables(result: Result, study: Study) -> list[tuple[Partition, Counted]]:
@@ -313,7 +320,7 @@ def list_tables(result: Result, study: Study) -> list[tuple[Partition, Counted]]
 
 def _counted_tables(published: Published) -> list[tuple[Partition, Counted]]:
     table, shares = published.study.table, published.result.tables(published.study)
-    noise = released_noise(published.result, published.study)
+    noise = released_noise(published.result, published.study, counts=True)
     of_count = noise / float(table.layout.table_weight)
     return [
         (partition, Counted(share, of_count))

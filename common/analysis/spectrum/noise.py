@@ -36,6 +36,11 @@ class NoiseShape(Protocol):
     def standard_sum(self, n: float, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Sums of n noises of width 1, n any number above 0."""
 
+    def standard_release(
+        self, layout: Layout, n: float, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Sums of n noises of width 1 for all entries of a release, shape (D,)."""
+
 
 class EntryLaw(NoiseShape, Protocol):
     """A `NoiseShape` with a width in units of ``4**-g``."""
@@ -110,7 +115,7 @@ class NoiseSource:
         `NoiseDraw.squares`, shape (p, p), which is None unless the owners' own means are drawn.
         """
         layout, m = self._layout, len(self._rows)
-        packed = self._width * self._law.standard_sum(self._mechanisms, layout.n_entries, self._rng)
+        packed = self._width * self._law.standard_release(layout, self._mechanisms, self._rng)
         squares = None
         if self._own_means:
             each = self._width * self._law.standard((m, layout.n_columns), self._rng)

@@ -6,11 +6,17 @@ of one person move the vector by at most k times as much as one row, in the law'
     `LaplaceLaw`    P(x) ~ exp(-|x|/b)             L1    epsilon = k Delta_1 / b              (1)
     `GaussianLaw`   P(x) ~ exp(-x^2/(2 sigma^2))   L2    rho = k^2 Delta_2^2 / (2 sigma^2)    (2)
 
+    `MatrixLaplaceLaw`  noise of all sums and products at once    nuclear norm      (3)
+
 b, or sigma, is the law's *width*, in steps of the sums, 4^-g; b and sigma^2 are integers. A width
 that follows from a privacy parameter is rounded up, one that is set by hand is rounded down.
 
 No other module asks which law it has. A new one is a class here, a sampler, the form in which a
 study asks for it (`dppca.common.kernel.study`), and its page: docs/how-to/add-a-mechanism.md.
+
+(3) is a *joint* law: its entries are not independent, an entry's variance depends on its kind, and
+only a release as a whole can be drawn (`draw_release`). What it is, and its proof:
+`dppca.common.kernel.privacy.matrix_noise`.
 
 Source: Ghosh, Roughgarden and Sundararajan (2012), "Universally utility-maximizing privacy
 mechanisms", for (1); Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential
@@ -41,6 +47,13 @@ from dppca.common.kernel.privacy.accounting import (
     require_epsilon,
     rho_from_epsilon_delta,
 )
+from dppca.common.kernel.privacy.matrix_noise import (
+    draw_matrix,
+    largest_factor,
+    matrix_scales,
+    matrix_space,
+    simulated_matrix,
+)
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 from dppca.common.kernel.privacy.noise.shares import (
@@ -49,6 +62,7 @@ from dppca.common.kernel.privacy.noise.shares import (
     laplace_share,
 )
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.schema.layout import Layout
 
 _LAPLACE_TAIL = 42
 _GAUSSIAN_TAIL = 13
@@ -76,6 +90,8 @@ class NoiseLaw(ABC):
         True if products of two columns may have half of its variance.
     makes_shares
         True if several owners can make it together.
+    is_joint
+        True if it is the law of a whole release: its entries are not drawn independently.
     unit_deviation
         Standard deviation of continuous noise of width 1.
     unit_excess
@@ -88,6 +104,7 @@ class NoiseLaw(ABC):
     needs_delta: ClassVar[bool]
     halves_products: ClassVar[bool] = False
     makes_shares: ClassVar[bool] = False
+    is_joint: ClassVar[bool] = False
     unit_deviation: ClassVar[float]
     unit_excess: ClassVar[float]
 
@@ -99,14 +116,47 @@ class NoiseLaw(ABC):
         """Return the narrowest law that promises epsilon to a person with k rows, and its cost."""
 
     @classmethod
+    def calibrate_release(
+        cls,
+        sens: Sensitivity,
+        k: int,
+        layout: Layout,
+        *,
+        honest: int | None,
+        epsilon: Decimal,
+        delta: Decimal | None,
+    ) -> tuple[Self, PrivacyCost]:
+        """Return the law of a release's noise and its cost; ``honest`` owners make it, or one.
+
+        Raise `SettingError` if it cannot be the law of such a release.
+        """
+        del layout, honest
+        return cls.calibrate(sens, k, epsilon=epsilon, delta=delta)
+
+    @classmethod
     @abstractmethod
     def of_width(cls, width: Fraction) -> Self | None:
         """Return the law of a width in steps, rounded down; None below the narrowest."""
 
     @classmethod
+    def of_continuation(cls) -> type[NoiseLaw]:
+        """Return the law of a study that continues one with this law and counts cells alone."""
+        return cls
+
+    @classmethod
+    def pooled(cls, layout: Layout, n_owners: int, honest: int | None) -> float:
+        """Return how many of these noises are in a pool, of which ``honest`` shares make one."""
+        del layout
+        return n_owners / (honest or 1)
+
+    @classmethod
     @abstractmethod
     def estimate_epsilon(cls, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
         """Estimate the epsilon of a width above 0, in steps; for forecasts."""
+
+    def epsilon_at(self, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
+        """Estimate the epsilon of this law at another width above 0, in steps; for forecasts."""
+        return self.estimate_epsilon(width, sens, k, delta)
 
     @abstractmethod
     def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
@@ -141,6 +191,16 @@ class NoiseLaw(ABC):
         """Law of the products of two columns: this one, unless it halves them."""
         return self
 
+    @property
+    def of_counts(self) -> NoiseLaw:
+        """Law of the counts of cells: this one, unless it is joint."""
+        return self
+
+    @property
+    def degrees(self) -> int | None:
+        """Columns m of each matrix of a joint law, whose products have excess kurtosis 3 / m."""
+        return None
+
     def halve_products(self, *, up: bool) -> Self:
         """Return the law, an even variance, with half of it in products; rounded up or down.
 
@@ -158,6 +218,13 @@ class NoiseLaw(ABC):
     @abstractmethod
     def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
         """Draw noise for ``size`` entries, modulo 2^64."""
+
+    def draw_release(
+        self, layout: Layout, honest: int | None, *, entropy: EntropySource
+    ) -> NDArray[np.int64]:
+        """Draw the noise of a whole release of a joint law, or one owner's share, modulo 2^64."""
+        del layout, honest, entropy
+        raise SettingError(f"{self.name} noise is drawn for each entry alone")
 
     # Sharing: each of ``honest`` owners draws a share of the noise. A law need not allow it.
 
@@ -210,6 +277,15 @@ class NoiseLaw(ABC):
     @abstractmethod
     def standard_sum(n: float, size: int, rng: Generator) -> NDArray[np.float64]:
         """Draw sums of n noises of width 1; n is any number above 0."""
+
+    @classmethod
+    def standard_release(cls, layout: Layout, n: float, rng: Generator) -> NDArray[np.float64]:
+        """Draw sums of n noises of width 1 for all entries of a release, shape (D,)."""
+        return cls.standard_sum(n, layout.n_entries, rng)
+
+    def tail(self, deviations: NDArray[np.float64], n: float) -> NDArray[np.float64]:
+        """Return ``P(|sum of n noises of a product| >= x)``, x in standard deviations of it."""
+        return self.tail_probability(deviations, max(1, int(n)))
 
     @staticmethod
     @abstractmethod
@@ -492,25 +568,277 @@ class GaussianLaw(NoiseLaw):
         return tail
 
 
+@dataclass(frozen=True, slots=True)
+class MatrixLaplaceLaw(NoiseLaw):
+    """Matrix Laplace noise, equation (3): pure differential privacy for a whole release.
+
+    Attributes
+    ----------
+    scale
+        c of the matrix, in steps.
+    columns
+        m, columns of each of its two matrices of normals.
+    blanket
+        b, scale of the discrete Laplace noise beside it on each sum and product, in steps.
+    counts_scale
+        b_c, scale of the discrete Laplace noise of counts of cells; 0 without any.
+    entries, honest
+        Sums and products; owners whose shares make the noise, 1 where each adds all of it.
+    nuclear, counts_l1
+        What one row changes: the matrix in the nuclear norm, counts in L1, in steps.
+    reach
+        Bound on the noise of an entry, over that of an entry of the matrix.
+    """
+
+    name: ClassVar[str] = "matrix-laplace"
+    source: ClassVar[str] = "difference of two Wishart matrices and discrete Laplace (DPPCA)"
+    norm: ClassVar[str] = "nuclear"
+    needs_delta: ClassVar[bool] = False
+    makes_shares: ClassVar[bool] = True
+    is_joint: ClassVar[bool] = True
+    unit_deviation: ClassVar[float] = sqrt(2)
+    unit_excess: ClassVar[float] = 3.0
+
+    scale: int
+    columns: int
+    blanket: int
+    counts_scale: int
+    entries: int
+    honest: int
+    nuclear: int
+    counts_l1: int
+    reach: int
+
+    @classmethod
+    @override
+    def calibrate_release(
+        cls,
+        sens: Sensitivity,
+        k: int,
+        layout: Layout,
+        *,
+        honest: int | None,
+        epsilon: Decimal,
+        delta: Decimal | None,
+    ) -> tuple[Self, PrivacyCost]:
+        require_epsilon(epsilon)
+        space, bits, owners = matrix_space(layout), sens.resolution_bits, honest or 1
+        found = matrix_scales(
+            space, epsilon=Fraction(epsilon), rows=k, honest=owners, resolution_bits=bits
+        )
+        law = cls(
+            scale=found.scale,
+            columns=space.columns,
+            blanket=found.blanket,
+            counts_scale=found.counts_scale,
+            entries=space.entries,
+            honest=owners,
+            nuclear=ceil(space.nuclear * 4**bits),
+            counts_l1=ceil(space.counts * 4**bits),
+            reach=ceil(largest_factor(layout)),
+        )
+        return law, PrivacyCost(epsilon, Decimal(0))
+
+    @classmethod
+    @override
+    def calibrate(
+        cls, sens: Sensitivity, k: int, *, epsilon: Decimal, delta: Decimal | None
+    ) -> tuple[Self, PrivacyCost]:
+        raise cls._whole()
+
+    @classmethod
+    @override
+    def of_width(cls, width: Fraction) -> Self | None:
+        raise SettingError(f"{cls.name} noise has no one scale to set by hand: give epsilon")
+
+    @classmethod
+    @override
+    def of_continuation(cls) -> type[NoiseLaw]:
+        return LaplaceLaw
+
+    @classmethod
+    @override
+    def pooled(cls, layout: Layout, n_owners: int, honest: int | None) -> float:
+        m = matrix_space(layout).columns
+        return n_owners * ceil(m / (honest or 1)) / m
+
+    @classmethod
+    @override
+    def estimate_epsilon(cls, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
+        raise cls._whole()
+
+    @override
+    def epsilon_at(self, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
+        return Decimal(self.width) / Decimal(width) * self.cost(sens, k).epsilon
+
+    @override
+    def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
+        epsilon = Fraction(k * self.nuclear, 2 * self.scale)
+        epsilon += Fraction(self.entries * self.honest, self.blanket)
+        if self.counts_l1:
+            epsilon += Fraction(k * self.counts_l1, self.counts_scale)
+        return PrivacyCost(round_up(epsilon), Decimal(0))
+
+    @staticmethod
+    @override
+    def change(sens: Sensitivity) -> float:
+        raise MatrixLaplaceLaw._whole()
+
+    @staticmethod
+    @override
+    def distance(difference: NDArray[np.int64]) -> int:
+        raise MatrixLaplaceLaw._whole()
+
+    @property
+    @override
+    def width(self) -> float:
+        """Width of the matrix in steps, with the part that the blanket adds to a product."""
+        return sqrt(self.scale**2 + self.blanket**2 / self.columns)
+
+    @property
+    @override
+    def deviation(self) -> float:
+        """Standard deviation of a product's noise, in steps."""
+        return self.width * sqrt(2 * self.columns)
+
+    @property
+    @override
+    def degrees(self) -> int:
+        return self.columns
+
+    @property
+    @override
+    def of_counts(self) -> NoiseLaw:
+        return LaplaceLaw(self.counts_scale) if self.counts_scale else self
+
+    @override
+    def largest(self, n_draws: int) -> int:
+        with localcontext(Context(prec=50, rounding=ROUND_CEILING)):
+            t = Decimal(4 * n_draws).ln() + _LAPLACE_TAIL
+            m = self.columns
+            entry = 2 * self.scale * (m + 2 * (m * t).sqrt() + 2 * t)
+            return ceil(self.reach * entry + max(self.blanket, self.counts_scale) * t)
+
+    @override
+    def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
+        raise self._whole()
+
+    @override
+    def draw_release(
+        self, layout: Layout, honest: int | None, *, entropy: EntropySource
+    ) -> NDArray[np.int64]:
+        if (self.entries, self.honest) != (layout.n_moments, honest or 1):
+            raise SettingError("this noise was calibrated for another release")
+        columns = ceil(self.columns / self.honest)
+        matrix = draw_matrix(layout, self.scale, columns, honest=self.honest, entropy=entropy)
+        sizes = ((self.blanket, self.entries), (self.counts_scale, layout.n_entries - self.entries))
+        laplace = np.concatenate(
+            [
+                np.empty(0, np.int64)
+                if not size
+                else laplace_share(scale, honest, size, entropy=entropy)
+                if honest is not None
+                else discrete_laplace(scale, size, entropy=entropy)
+                for scale, size in sizes
+            ]
+        ).view(np.uint64)
+        laplace[: self.entries] += matrix.view(np.uint64)
+        return laplace.view(np.int64)
+
+    @override
+    def share_variance(self, honest: int) -> None:
+        """Return None: a share is a matrix of fewer columns."""
+
+    @override
+    def share_weight(self, honest: int) -> Fraction:
+        return Fraction(ceil(self.columns / honest), self.columns)
+
+    @override
+    def sum_of_shares(self, honest: int) -> MatrixLaplaceLaw:
+        return self
+
+    @override
+    def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> None:
+        """Return None: fewer columns than m protect nothing."""
+
+    @override
+    def cdf(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        raise self._whole()
+
+    @override
+    def neg_log_pmf(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        raise self._whole()
+
+    @staticmethod
+    @override
+    def standard(shape: int | tuple[int, ...], rng: Generator | RandomState) -> NDArray[np.float64]:
+        raise MatrixLaplaceLaw._whole()
+
+    @staticmethod
+    @override
+    def standard_sum(n: float, size: int, rng: Generator) -> NDArray[np.float64]:
+        raise MatrixLaplaceLaw._whole()
+
+    @classmethod
+    @override
+    def standard_release(cls, layout: Layout, n: float, rng: Generator) -> NDArray[np.float64]:
+        """Draw it with counts of the deviation of products, as owners that share nothing add."""
+        m = matrix_space(layout).columns
+        counts = LaplaceLaw.standard_sum(n, layout.n_entries - layout.n_moments, rng)
+        moments = simulated_matrix(layout, round(n * m), rng)
+        return np.concatenate([moments, counts * sqrt(m)])
+
+    @override
+    def tail(self, deviations: NDArray[np.float64], n: float) -> NDArray[np.float64]:
+        # A product of two columns is a sum of n m Laplace noises of scale c, exactly.
+        return LaplaceLaw.tail_probability(deviations, max(1, int(n * self.columns)))
+
+    @staticmethod
+    @override
+    def tail_probability(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        raise MatrixLaplaceLaw._whole()
+
+    @classmethod
+    def _whole(cls) -> SettingError:
+        return SettingError(
+            f"{cls.name} is the noise of all sums and products of a release at once, not of one "
+            "number: take laplace here"
+        )
+
+
 LAWS: dict[str, type[NoiseLaw]] = {law.name: law for law in (LaplaceLaw, GaussianLaw)}
-"""Every law that a study may ask for, by its name; a law without a delta comes first."""
+"""Every law of one entry that a study may ask for, by its name; one without a delta first."""
+
+JOINT_LAWS: dict[str, type[NoiseLaw]] = {law.name: law for law in (MatrixLaplaceLaw,)}
+"""Every law of a whole release, by its name."""
+
+
+def every_law() -> dict[str, type[NoiseLaw]]:
+    """Return every law that a study may ask for, by its name."""
+    return LAWS | JOINT_LAWS
 
 
 USUAL = {law.needs_delta: law.name for law in (LaplaceLaw, GaussianLaw)}
 """The law that is taken where none is named, by whether there is a delta."""
 
 
-def choose_law(name: str | None, delta: object | None) -> type[NoiseLaw]:
+def choose_law(name: str | None, delta: object | None, *, joint: bool = True) -> type[NoiseLaw]:
     """Return the law of a name; where there is none, the usual one with or without a delta.
 
-    Raise `SettingError` for a name that no law has, or whose law does not go with the delta.
+    ``joint`` is False where single numbers are noised. Raise `SettingError` for a name that no law
+    has, or whose law does not go with the delta, or is joint where it may not be.
     """
-    law = LAWS.get(USUAL[delta is not None] if name is None else name)
+    law = every_law().get(USUAL[delta is not None] if name is None else name)
     if law is None:
-        raise SettingError(f"no mechanism is called {name!r}: there are {', '.join(LAWS)}")
+        raise SettingError(f"no mechanism is called {name!r}: there are {', '.join(every_law())}")
     if law.needs_delta != (delta is not None):
         needs = "needs a delta" if law.needs_delta else "takes no delta"
         raise SettingError(f"mechanism {law.name} {needs}")
+    if law.is_joint and not joint:
+        raise SettingError(
+            f"mechanism {law.name} is for the sums and products of a study, not for single "
+            f"numbers such as a model's weights: take {USUAL[law.needs_delta]}"
+        )
     return law
 
 

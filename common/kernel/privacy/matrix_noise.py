@@ -99,12 +99,19 @@ arXiv 2510.26717, have the nuclear norm's rate by exp(-epsilon ``|Z|_*`` / N), w
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS, LARGEST_SIDE
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise.wishart import (
+    FRACTION_BITS,
+    KEPT_BITS,
+    LARGEST_SIDE,
+    wishart_difference,
+)
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 _BITS = 40  # of approximated roots: their errors move the noise, never the cost
@@ -205,31 +212,78 @@ def matrix_cost(
     )
 
 
-def released_noise(layout: Layout, drawn: NDArray[np.object_]) -> NDArray[np.object_]:
+def released_noise(layout: Layout, drawn: NDArray[Any]) -> NDArray[Any]:
     """Return the noise of each sum and product of a release, (D,), for a drawn Z.
 
     ``drawn`` is a symmetric matrix of normals' products in all coordinates, (side, side), as
-    integers in units of 2^-`FRACTION_BITS`; it need not lie in V, as blocks are centred here.
-    The result has the same units, and every division in it is rounded: see (5) for what that is
-    worth.
+    Python integers in units of 2^-`FRACTION_BITS`; it need not lie in V, as blocks are centred
+    here. The result has the same units, and every division in it is rounded down: `draw_matrix`
+    bounds what that is worth. For simulations, ``drawn`` may be of float64.
     """
     noise = _centred(layout, drawn)
     if layout.unit_ball:
         i, j = layout.product_index
         first = int(layout.with_sums)
         return np.concatenate(
-            [noise[0, 1:] if layout.with_sums else [], noise[i + first, j + first]]
+            [noise[0, 1:] if layout.with_sums else noise[0, :0], noise[i + first, j + first]]
         )
-    weight, scales = _sum_weight(layout), _column_scales(layout)
+    weight, scales = _sum_weight(layout), _column_scales(layout).astype(drawn.dtype)
     rows = _rows_noise(layout, noise)  # of each column's sum over w
-    sums = rows * weight.numerator // weight.denominator
+    sums = _over(rows * weight.numerator, weight.denominator)
     i, j = layout.product_index
-    labels = _labels(layout)
-    products = noise[i + 1, j + 1] // (scales[i] * scales[j])
+    labels = _labels(layout).astype(drawn.dtype)
+    products = _over(noise[i + 1, j + 1], scales[i] * scales[j])
     for one, other in ((i, j), (j, i)):
         block = labels[other] > 0
-        products[block] += rows[one[block]] // labels[other[block]]
-    return np.concatenate([sums, products * layout.packed_product_weights.astype(object)])
+        products[block] += _over(rows[one[block]], labels[other[block]])
+    return np.concatenate([sums, products * layout.packed_product_weights.astype(drawn.dtype)])
+
+
+def draw_matrix(
+    layout: Layout, scale: int, columns: int, *, honest: int, entropy: EntropySource
+) -> NDArray[np.int64]:
+    """Draw the noise of all sums and products, or one owner's part, in whole steps modulo 2^64.
+
+    ``columns`` is m, or ceil(m / h) for one of h owners; the result has shape (D,). Raise
+    `SettingError` if divisions could round by more than (5) allows, 1 / (4 h) of a step.
+    """
+    space = matrix_space(layout)
+    if 8 * honest * largest_factor(layout) >= 1 << KEPT_BITS:
+        raise SettingError("the weights of this release leave too few digits of its noise")
+    drawn = wishart_difference(scale, space.side, columns, entropy=entropy)
+    return round_noise(released_noise(layout, drawn))
+
+
+def simulated_matrix(layout: Layout, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw noise of sums and products for c = 1 in floating point, (D,): it protects nothing."""
+    side = matrix_space(layout).side
+    drawn = _wishart(side, columns, rng) - _wishart(side, columns, rng)
+    noise: NDArray[np.float64] = released_noise(layout, drawn)
+    return noise
+
+
+def sum_precisions(layout: Layout) -> NDArray[np.float64]:
+    """Return the variance of a product's noise over that of each column's mean, (p,).
+
+    A label's is that of 1 - 1/K of such a variance, as the labels of a block add up to 0.
+    """
+    weight, scales = float(_sum_weight(layout)), _column_scales(layout).astype(np.float64)
+    kinds = np.array([str(each.value) for each in layout.kinds])
+    labels = np.maximum(_labels(layout).astype(np.float64), 2)
+    inside = np.where(kinds == ColumnKind.INDICATOR, (1 - 2 / labels) / 2, 0)
+    inside = np.where(kinds == ColumnKind.MISSING, 1 / 8, inside)
+    return np.asarray((weight * scales) ** 2 + scales**4 * inside)
+
+
+def _wishart(side: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw G G', by Bartlett's triangle where there are more columns than rows."""
+    if columns <= side:
+        g = rng.standard_normal((side, columns))
+    else:
+        g = np.tril(rng.standard_normal((side, side)), -1)
+        g[np.diag_indices(side)] = np.sqrt(rng.chisquare(columns - np.arange(side)))
+    product: NDArray[np.float64] = g @ g.T
+    return product
 
 
 def round_noise(noise: NDArray[np.object_]) -> NDArray[np.int64]:
@@ -286,39 +340,51 @@ def _blocks(layout: Layout) -> list[tuple[int, int]]:
     return [each for each in layout.groups if layout.kinds[each[0]] is ColumnKind.INDICATOR]
 
 
-def _centred(layout: Layout, drawn: NDArray[np.object_]) -> NDArray[np.object_]:
+def _over(value: Any, divisor: Any) -> Any:
+    """Divide exact integers, rounding down, or floating-point numbers."""
+    exact = isinstance(value, int) or (isinstance(value, np.ndarray) and value.dtype == object)
+    return value // divisor if exact else value / divisor
+
+
+def _centred(layout: Layout, drawn: NDArray[Any]) -> NDArray[Any]:
     """Return the matrix with each block less its means: the noise in V."""
     noise = drawn.copy()
     first = int(layout.with_sums)
     for start, stop in _blocks(layout):
         block = slice(start + first, stop + first)
-        noise[block] -= noise[block].sum(axis=0) // (stop - start)
-        noise[:, block] -= noise[:, block].sum(axis=1)[:, None] // (stop - start)
+        noise[block] -= _over(noise[block].sum(axis=0), stop - start)
+        noise[:, block] -= _over(noise[:, block].sum(axis=1)[:, None], stop - start)
     return noise
 
 
-def _rows_noise(layout: Layout, noise: NDArray[np.object_]) -> NDArray[np.object_]:
+def _rows_noise(layout: Layout, noise: NDArray[Any]) -> NDArray[Any]:
     """Return the noise of each column's sum over w, by (3) and (4): (p,).
 
     ``noise`` is of the scaled columns: Z_0i is its entry over s, and ``s^2 Z_ii`` its own.
     """
     weight, scales = _sum_weight(layout), _column_scales(layout)
-    rows = np.empty(layout.n_columns, dtype=object)
+    rows = np.empty(layout.n_columns, dtype=noise.dtype)
     for start, stop in layout.groups:
-        for column in range(start, stop):
+        own = np.arange(start, stop)
+        diagonal = noise[own + 1, own + 1]
+        mean = _over(diagonal.sum(), stop - start)
+        for column in own:
             scale = scales[column]
-            sums, square = int(noise[0, column + 1]), int(noise[column + 1, column + 1])
+            half = 2 * weight / scale
             if layout.kinds[column] is ColumnKind.INDICATOR:
-                size = stop - start
-                diagonal = np.arange(start + 1, stop + 1)
-                square -= int(noise[diagonal, diagonal].sum()) // size
-                below = 2 * weight**2 + scale**2 * (1 - Fraction(2, max(size, 2)))
+                square = diagonal[column - start] - mean
+                below = 2 * weight**2 + scale**2 * (1 - Fraction(2, max(stop - start, 2)))
             elif layout.kinds[column] is ColumnKind.MISSING:
-                square, below = square // 2, 2 * weight**2 + Fraction(scale**2, 4)
+                square = _over(diagonal[column - start], 2)
+                below = 2 * weight**2 + Fraction(scale**2, 4)
             else:
                 square, below = 0, 2 * weight**2
-            above = 2 * weight * sums / scale + square
-            rows[column] = (above / below).__floor__()
+            # (half Z + square) / below, over a common denominator
+            factor = Fraction(1) / below
+            by_sums = half * factor
+            rows[column] = _over(
+                noise[0, column + 1] * by_sums.numerator, by_sums.denominator
+            ) + _over(square * factor.numerator, factor.denominator)
     return rows
 
 

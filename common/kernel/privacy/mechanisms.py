@@ -34,7 +34,7 @@ Gaussians of different integer variances are independent and add their rho (Cano
 Steinke, section 2), and no entry is scaled.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
@@ -53,6 +53,7 @@ from dppca.common.kernel.privacy.accounting import (
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.schema.units import LimitedRows, PrivacyUnit
 
 RANGE = 2**62  # a noised sum must stay below it; int64 holds twice that
@@ -112,6 +113,11 @@ class Calibration:
             None if self.n_honest_owners is None else self.law.share_variance(self.n_honest_owners)
         )
 
+    @property
+    def of_counts(self) -> "Calibration":
+        """The noise of counts of cells: the same, unless the law is joint."""
+        return replace(self, law=self.law.of_counts)
+
     def mechanisms(self, n_owners: int) -> float:
         """Return the variance of the noise in a sum over ``n_owners``, in units of the law's."""
         weight = 1 if self.n_honest_owners is None else self.law.share_weight(self.n_honest_owners)
@@ -126,13 +132,21 @@ def calibrate_noise(
     delta: Decimal | None = None,
     max_rows_per_person: int,
     halved_products: bool = False,
+    layout: Layout | None = None,
+    honest: int | None = None,
 ) -> Calibration:
     """Return the least noise of a law that promises epsilon, at a delta if the law needs one.
 
-    ``halved_products`` is for unit-ball rows and a law that can halve its variance.
+    ``halved_products`` is for unit-ball rows and a law that can halve its variance. ``layout``, and
+    ``honest`` owners that make the noise together, are for a joint law; others take any.
     """
     k = _check_rows(max_rows_per_person)
-    found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
+    if layout is None:
+        found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
+    else:
+        found, charge = law.calibrate_release(
+            sens, k, layout, honest=honest, epsilon=epsilon, delta=delta
+        )
     found = found.halve_products(up=True) if halved_products else found
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)
     return Calibration(found, charge, epsilon, claimed, None, sens, LimitedRows(k))

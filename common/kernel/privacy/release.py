@@ -28,7 +28,7 @@ from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.added_rows import AddedShape, added_sensitivity
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,
@@ -251,23 +251,30 @@ def calibrate(study: Study) -> Calibration:
     RangeError
         The integers of a contribution could leave 64 bits.
     StudyError
-        The noise is too small to be made of shares.
+        The noise is too small to be made of shares, or there are too many columns for its law.
     """
     if not isinstance(study, Study):
         raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     schema, privacy = study.table, study.privacy
     sens, unit, halved = schema_sensitivity(schema), study.unit, schema.layout.halved_products
     k = 1 if isinstance(unit, Person) else unit.most
-    law = LAWS[privacy.mechanism]
+    law = every_law()[privacy.mechanism]
     if privacy.scale is None:
-        noise = calibrate_noise(
-            law,
-            sens,
-            epsilon=_given(privacy.epsilon),
-            delta=privacy.delta,
-            max_rows_per_person=k,
-            halved_products=halved,
-        )
+        try:
+            noise = calibrate_noise(
+                law,
+                sens,
+                epsilon=_given(privacy.epsilon),
+                delta=privacy.delta,
+                max_rows_per_person=k,
+                halved_products=halved,
+                layout=schema.layout,
+                honest=study.n_honest_owners,
+            )
+        except SettingError as error:
+            if not law.is_joint:
+                raise
+            raise StudyError(f"study {study.name}: {error}") from error
     else:
         noise = fixed_noise(
             law,
@@ -338,6 +345,10 @@ def noise_moments(
         raise SchemaMismatchError(
             f"moments of {moments.packed.shape[0]} entries for {layout.n_entries}"
         )
+    if calibration.law.is_joint:
+        noise = calibration.law.draw_release(layout, calibration.n_honest_owners, entropy=entropy)
+        # Unsigned, because there wrapping around is defined.
+        return (moments.packed.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
     return add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
 
 

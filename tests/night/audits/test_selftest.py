@@ -252,15 +252,17 @@ def test_the_command_reports_and_leaves_with_its_code(
 ) -> None:
     site = OwnerSite(tmp_path, "nobody")
     few = Power(entries=1, least=2, most=2, masked=2)
-    tiny = suite.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0, kinds=few)
+    tiny = suite.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0, kinds=few, joint=200)
     monkeypatch.setattr(every_kind, "kinds", lambda form: kinds(form)[:: len(kinds(form)) - 1])
     monkeypatch.setattr(suite, "QUICK", tiny)
     monkeypatch.setattr(suite, "run_attacks", lambda amount, bar: list[Finding]())
     code, document = site.run("selftest", "--quick")
-    assert (code, document["passed"], len(document["findings"])) == (0, True, 45)
+    assert (code, document["passed"], len(document["findings"])) == (0, True, 48)
     assert 0 < document["false_alarm"] < 1e-6
     assert document["audited"] == [
         *(f"{law} {form}" for form in ReleaseForm for law in _LAWS),
+        "Matrix-Laplace contribution",
+        "Matrix-Laplace masked contribution",
         *(f"{law} {form}s, 1 kinds" for form in ReleaseForm for law in _LAWS),
     ]
     monkeypatch.setattr(release, "add_noise", no_noise_on_one)

@@ -192,7 +192,7 @@ def plan_weights(
     check_penalty(C)
     sens = weight_sensitivity(D, n_machines=n_machines, solver_tolerance=solver_tolerance)
     calibration = calibrate_noise(
-        choose_law(mechanism, delta),
+        choose_law(mechanism, delta, joint=False),
         sens,
         epsilon=epsilon,
         delta=delta,

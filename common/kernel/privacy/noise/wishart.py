@@ -25,7 +25,7 @@ from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.noise.normals import Normals, exact_normals, refine
 from dppca.common.kernel.privacy.noise.sampler import LARGEST_SCALE, require_integer
 
-LARGEST_SIDE = 2**11  # of a matrix that is drawn
+LARGEST_SIDE = 2**10  # of a matrix that is drawn
 FRACTION_BITS = 52
 KEPT_BITS = 48
 
@@ -44,7 +44,7 @@ def wishart_difference(
     """
     scale = require_integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
     side = require_integer(side, name="side", least=1, largest=LARGEST_SIDE)
-    columns = require_integer(columns, name="columns", least=1, largest=2 * LARGEST_SIDE)
+    columns = require_integer(columns, name="columns", least=1, largest=LARGEST_SIDE + 1)
     drawn = exact_normals(2 * side * columns, entropy=entropy)
     largest = int(drawn.whole.max(initial=0)) + 1
     # c m (2 v + 1) 2^-B for each of two matrices: at most 2^-49. The shift below takes 2^-52.

@@ -223,3 +223,27 @@ def test_an_epsilon_is_one_number_however_it_is_written(epsilon: Decimal) -> Non
         return study.digest
 
     assert digest(epsilon) == digest(str(epsilon)) == digest(format(epsilon, "f"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"privacy": {"mechanism": "matrix-laplace"}}, "epsilon"),
+        ({"privacy": {"mechanism": "matrix-laplace", "scale": "3"}}, "scale"),
+        ({"nominal_epsilon": "1"}, "nominal_epsilon"),
+        ({"targets": ["y"], "target_weight": 2}, "does not go with targets"),
+        ({"square_weight": 2}, "does not go with square_weight"),
+        ({"covariance": "within"}, "does not go with covariance: within"),
+        ({"sum_weight": 0.25}, "does not go with a sum_weight below 0.354"),
+        ({"only_tables": True}, "only_tables"),
+    ],
+)
+def test_what_noise_of_a_whole_release_does_not_go_with_is_refused(
+    changes: dict[str, Any], says: str
+) -> None:
+    joint = {"mechanism": "matrix-laplace", "epsilon": "1"}
+    assert study_from_mapping(document(privacy=joint)).privacy.is_joint
+    if "nominal_epsilon" in changes:
+        changes = {"privacy": joint | changes}
+    with pytest.raises(StudyError, match=says):
+        study_from_mapping(document(**{"privacy": joint, **changes}))

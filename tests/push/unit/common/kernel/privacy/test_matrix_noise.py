@@ -212,8 +212,8 @@ def test_release_of_tables_alone_has_no_matrix() -> None:
 
 
 def test_too_many_columns_are_refused_with_the_reason() -> None:
-    with pytest.raises(SettingError, match="2047 columns at most, not 2048"):
-        matrix_space(make_layout(["bin"] * 2048))
+    with pytest.raises(SettingError, match="1023 columns at most, not 1024"):
+        matrix_space(make_layout(["bin"] * 1024))
 
 
 def _integers(z: np.ndarray) -> np.ndarray:

@@ -1,14 +1,22 @@
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
+from dppca.common.kernel.errors import (
+    ArtefactError,
+    LabelError,
+    RangeError,
+    SchemaMismatchError,
+    SettingError,
+    StudyError,
+)
 from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.labels import Label, require_released
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laws import LaplaceLaw, MatrixLaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import (
     EntropySource,
@@ -184,3 +192,71 @@ def test_only_a_release_may_leave() -> None:
         require_released(Label.SITE_ONLY, "a model")
     with pytest.raises(LabelError, match="does not hold"):
         require_released(Label.PUBLISHED_METHOD, "a model")
+
+
+def _joint(**changes: Any) -> Study:
+    return _study(**{"mechanism": "matrix-laplace", "resolution_bits": 14, **changes})
+
+
+def test_a_joint_release_is_the_exact_sums_plus_one_matrix_and_its_blanket() -> None:
+    study = _joint(tables=[{"table": ["y", "z"]}])
+    noise = calibrate(study)
+    moments = Moments(50, np.arange(study.table.layout.n_entries, dtype=np.int64))
+    release = _draw(study, moments, SeededEntropy(1))
+    own = noise.law.draw_release(study.table.layout, None, entropy=SeededEntropy(1))
+    assert np.array_equal(release.packed, moments.packed + own)
+    parameters = release.receipt.noise.parameters
+    assert release.receipt.noise.mechanism == "matrix-laplace"
+    assert noise.law == MatrixLaplaceLaw(**{name: int(each) for name, each in parameters.items()})
+    assert noise.law.cost(noise.sensitivity, 1).epsilon <= noise.charge.epsilon == Decimal("0.5")
+    assert noise.law.degrees == 1 + 2 + (1 + 1 + 3 - 1) - 1  # d + 1, a block has one less
+
+
+def test_without_its_matrix_a_joint_release_has_the_blanket_and_counts_their_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = _joint(tables=[{"table": ["y", "z"]}])
+    layout, law = study.table.layout, calibrate(study).law
+    size, n = layout.n_moments, 400
+    monkeypatch.setattr(
+        "dppca.common.kernel.privacy.laws.draw_matrix", lambda *_, **__: np.zeros(size, np.int64)
+    )
+    entropy = SeededEntropy(3)
+    drawn = np.abs(
+        np.stack([law.draw_release(layout, None, entropy=entropy) for _ in range(n)]).astype(float)
+    )
+    scales = law.parameters()
+    assert drawn[:, :size].mean() == pytest.approx(scales["blanket"], rel=0.05)
+    assert drawn[:, size:].mean() == pytest.approx(scales["counts_scale"], rel=0.08)
+
+
+def test_shares_of_a_joint_release_have_its_columns_and_no_promise_is_left_of_fewer() -> None:
+    study = _joint()
+    layout = study.table.layout
+    law, charge = MatrixLaplaceLaw.calibrate_release(
+        calibrate(study).sensitivity, 1, layout, honest=3, epsilon=Decimal(1), delta=None
+    )
+    m = law.degrees
+    assert law.share_weight(3) == Fraction(-(-m // 3), m)
+    assert MatrixLaplaceLaw.pooled(layout, 6, 3) == pytest.approx(6 * -(-m // 3) / m)
+    assert law.cost_of_fewer(charge, 3, 2) is None
+    entropy, n = SeededEntropy(2), 200
+    shares = [[law.draw_release(layout, 3, entropy=entropy) for _ in range(3)] for _ in range(n)]
+    products = np.array(shares).sum(axis=1)[:, -1] / law.deviation  # an entry of y and a label
+    assert 0.5 < products.var() / float(3 * law.share_weight(3)) < 1.5
+    with pytest.raises(SettingError, match="another release"):
+        law.draw_release(layout, None, entropy=entropy)
+
+
+def test_a_joint_study_with_too_many_columns_is_refused_with_the_reason() -> None:
+    study = make_study(
+        [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(1024)],
+        mechanism="matrix-laplace",
+    )
+    with pytest.raises(StudyError, match="1023 columns at most, not 1024"):
+        calibrate(study)
+
+
+def test_a_joint_study_whose_noise_leaves_the_integers_is_refused() -> None:
+    with pytest.raises(RangeError):
+        calibrate(_joint(epsilon="1e-9"))
