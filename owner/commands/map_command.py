@@ -25,7 +25,9 @@ FOLDER_NAME = "mappings"
 @click.argument("data", metavar="DATA", type=FILE)
 @format_option
 @click.option("--name", metavar="NAME", help="Name of the file in mappings/; by default DATA's.")
-@click.option("--key", metavar="COLUMN", help="Column that tells people apart; it is not read.")
+@click.option(
+    "--key", metavar="COLUMN", help="Column that tells people apart: rows are counted by it."
+)
 @click.option(
     "--missing",
     metavar="CODE",
@@ -87,7 +89,12 @@ def command(
     study = _study(site, study_name)
     place = _written(local_files(data, text_format or USUAL), study, stated=text_format is not None)
     schema, form = study.table, place.text_format or USUAL
-    columns = site_columns(place.open(), schema.attributes, key or "")
+    source = place.open()
+    if key is not None and key not in source.names:
+        raise SettingError(
+            f"--key {key} is no column of {source.title}: name one as it stands there"
+        )
+    columns = site_columns(source, schema.attributes, key or "")
     draft = make_draft(schema, columns, accepted=accept, missing=missing, before=before)
     shown = draft_text(draft, columns, form)
     if not yes:
@@ -107,7 +114,7 @@ def command(
         write_file(path, text.encode())
     except OSError as error:
         raise SettingError(f"{path} cannot be written: {error.strerror}") from error
-    report = None if draft.undecided else _count(place, path, study)
+    report = None if draft.undecided else _count(place, path, study, key or "")
     relative = path.relative_to(site)
     document = MapDocument(
         study.name,
@@ -124,7 +131,7 @@ def command(
         *([shown] if yes else []),
         "",
         f"Written: {path}",
-        *policy_lines(relative, form),
+        *policy_lines(relative, form, key or ""),
     ]
     if report is None:
         names = ", ".join(map(one_line, draft.undecided))
@@ -200,10 +207,10 @@ def _written(place: Location, study: Study, *, stated: bool) -> Location:
     return place
 
 
-def _count(place: Location, path: Path, study: Study) -> CheckReport:
+def _count(place: Location, path: Path, study: Study, key: str) -> CheckReport:
     from dppca.owner.records.check import check_table
     from dppca.owner.records.mapping_places import MappingPlace
     from dppca.owner.records.table import open_table
 
-    table = open_table(place.mapped(MappingPlace(path)), study.table)
-    return check_table(table, study.table).under(study.faults)
+    with open_table(place.mapped(MappingPlace(path)), study.table).latest(key) as table:
+        return check_table(table, study.table).under(study.faults)

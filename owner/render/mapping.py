@@ -1,5 +1,6 @@
 """What `map` shows: a proposal of how columns become attributes. Site-only."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,8 +113,9 @@ def _label_lines(line: DraftLine) -> Iterator[str]:
         yield f"{line.attribute}: {cell} is DECIDE ({said})"
 
 
-def policy_lines(path: Path, form: TextFormat) -> list[str]:
-    """Return the lines for a data set of ``policy.yaml``."""
+def policy_lines(path: Path, form: TextFormat, key: str) -> list[str]:
+    """Return the lines for a data set of ``policy.yaml``; ``key`` is empty without one."""
     lines = ["Lines for the data set in policy.yaml:"]
     lines += [f"      format: {form.to_yaml()}"] if form != USUAL else []
+    lines += [f"      key: {json.dumps(key, ensure_ascii=False)}"] if key else []
     return [*lines, f"      mapping: {path.as_posix()}"]

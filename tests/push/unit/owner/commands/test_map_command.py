@@ -66,6 +66,22 @@ def test_doubtful_labels_wait_and_a_file_that_is_there_needs_again(folder: Path)
     assert found["coded_by_rule"]["attributes"]["sex"]["found"] == {}
 
 
+def test_a_key_is_counted_and_stands_among_the_lines_for_the_policy(folder: Path) -> None:
+    text = "Sex;Age;Number\nmännlich;27,5;7\nweiblich;999;7\n"
+    (folder / "keyed.csv").write_bytes(text.encode("cp1252"))
+    failed = map_file(folder, "keyed.csv", "--yes", "--key", "number", expected=10)
+    assert "--key number is no column of" in failed["message"]
+    assert not (folder / "mappings").exists()
+    found = map_file(folder, "keyed.csv", "--yes", "--key", "Number")
+    assert (found["coded_by_rule"]["key"]["column"], found["coded_by_rule"]["key"]["most"]) == (
+        "Number",
+        2,
+    )
+    arguments = ("map", folder / "study.yaml", folder / "keyed.csv", "--key", "Number", "--again")
+    _, said, _ = run_here(cli, "--site", folder, *arguments, "--yes")
+    assert '      key: "Number"\n      mapping: mappings/keyed.yaml\n' in said
+
+
 def test_nothing_is_written_without_a_yes(folder: Path) -> None:
     failed = map_file(folder, "old.csv", expected=SettingError.exit_code)
     assert "--json asks no question: add --yes" in failed["message"]
