@@ -84,6 +84,7 @@ def _rebuild(archive: ModelArchive) -> Model:
         fit=None if fit is None else Fit(**fit),
         receipt=receipt,
         owner=metadata.get("owner"),
+        mapping_sha256=str(metadata.get("mapping_sha256", "")),
     )
 
 

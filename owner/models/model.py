@@ -50,7 +50,8 @@ class Model:
 
     ``target`` is binary or categorical; rows are projected on ``space``, the study's components. A
     model that stays has the figures of its training, ``fit``; one that may leave has a ``receipt``
-    and the name of the ``owner`` that made it (0.1.0 wrote none).
+    and the name of the ``owner`` that made it (0.1.0 wrote none). ``mapping_sha256`` is the digest
+    of the site's mapping of its features, of a model that stays; empty without one.
     """
 
     study_digest: str
@@ -64,6 +65,7 @@ class Model:
     fit: Fit | None = None
     receipt: WeightReceipt | None = None
     owner: str | None = None
+    mapping_sha256: str = ""
 
     @property
     def n_components(self) -> int:
@@ -101,6 +103,8 @@ def pack_model(model: Model) -> bytes:
     }
     if model.owner is not None:
         metadata["owner"] = model.owner
+    if model.mapping_sha256 and model.label is Label.SITE_ONLY:  # a digest may give a mapping away
+        metadata["mapping_sha256"] = model.mapping_sha256
     members = {"columns": space.columns, "mean": space.mean, "components": space.components}
     state = KINDS[model.method].take_state(model.estimator)
     return pack_archive(ModelArchive(metadata, state, members))

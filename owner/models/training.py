@@ -43,6 +43,7 @@ from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.mapping_files import digest_mapping
 from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import Table, open_table, usual_batch
 from dppca.owner.records.text_format import USUAL, TextFormat
@@ -64,6 +65,9 @@ class Prediction:
     coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
     seconds: Annotated[float, "time that it took"]
     label: Annotated[Label, "where the file may go"] = Label.SITE_ONLY
+    other_mapping: Annotated[
+        bool, "whether the model was trained on columns that another mapping had read"
+    ] = False
 
 
 def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
@@ -146,6 +150,7 @@ def train(
             converged=has_converged(estimator.machine_),
             majority=float(np.bincount(codes).max() / len(codes)),
         ),
+        mapping_sha256=digest_mapping(table.mapped, without=target),
     )
 
 
@@ -200,7 +205,17 @@ def predict_file(
         accuracy, majority = n_right / n_known, int(known.max()) / n_known
     seconds = round(time.perf_counter() - started, 6)
     report = tally.report(table)
-    return Prediction(model.target, n_rows, output, accuracy, majority, report, seconds)
+    mapping_sha256 = digest_mapping(table.mapped, without=model.target)
+    return Prediction(
+        model.target,
+        n_rows,
+        output,
+        accuracy,
+        majority,
+        report,
+        seconds,
+        other_mapping=model.mapping_sha256 not in ("", mapping_sha256),
+    )
 
 
 def require_rows(n_rows: int, n_components: int) -> None:

@@ -130,6 +130,22 @@ def digest_reading(mapped: MappedColumns | None, text_format: TextFormat | None)
     return hashlib.sha256(canonical_json(stated)).hexdigest() if stated else ""
 
 
+def digest_mapping(mapped: MappedColumns | None, *, without: str) -> str:
+    """SHA-256, hexadecimal, of the rules of all attributes but one, such as a target to predict.
+
+    Empty if each is the column of its own name and no code means missing. It stays at the site.
+    """
+    if mapped is None:
+        return ""
+    stated = mapping_wire(mapped)
+    rules = {name: rule for name, rule in stated["rules"].items() if name != without}
+    if not stated["missing"] and all(
+        rule == {"column": name.strip()} for name, rule in rules.items()
+    ):
+        return ""
+    return hashlib.sha256(canonical_json({**stated, "rules": rules})).hexdigest()
+
+
 def mapping_wire(mapped: MappedColumns) -> dict[str, Any]:
     """Return the rules as plain values, for a digest and for workers (`read_wire`)."""
     rules = {

@@ -187,6 +187,11 @@ def prediction_text(prediction: Prediction) -> str:
         f"Classified {prediction.rows} rows{known}\n"
         f"  saved (SITE-ONLY, it must not leave): {prediction.output}"
     )
+    if prediction.other_mapping:
+        text += (
+            "\n  ANOTHER MAPPING: the model was trained on columns that another mapping had read. "
+            "Do both mean the same? Else name that one (--mapping), or train again"
+        )
     return with_counts(text, prediction.coded_by_rule)
 
 

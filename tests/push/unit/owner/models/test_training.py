@@ -1,6 +1,7 @@
 """Classifiers trained at a site: what they learn, how they are kept, that they stay."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from dppca.owner.models.loader import load_model
 from dppca.owner.models.model import Fit, Model, pack_model, write_model
 from dppca.owner.models.training import feature_space, predict_file, train
 from dppca.owner.records.faults import FaultKind
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.mapping_files import digest_mapping
+from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import open_table
 from dppca.owner.records.text_format import TextFormat
 from dppca.owner.render.models import prediction_text
@@ -226,6 +230,39 @@ def test_saved_model_predicts_as_before(
         predict_file(used, rows_path, tmp_path / name)
         outputs.append((tmp_path / name).read_bytes())
     assert outputs[0] == outputs[1]
+
+
+def test_a_model_that_stays_keeps_the_digest_of_its_mapping_and_another_one_is_told(
+    result: Result, study: Study, rows_path: Path, tmp_path: Path
+) -> None:
+    text = "version: 1\nattributes: {x0: {column: x0, plus: 1}, colour: colour}\n"
+    mappings = []
+    for name, stated in (
+        ("one", text),
+        ("same", f"# as before\n{text}"),
+        ("target", text.replace("colour: colour", f"colour: {{constant: {COLOURS[0]}}}")),
+        ("other", text.replace("plus: 1", "plus: 2")),
+    ):
+        mappings.append(MappingPlace(tmp_path / f"{name}.yaml"))
+        (tmp_path / f"{name}.yaml").write_text(stated)
+    one, same, target, other = mappings
+    table = open_table(local_files(rows_path).mapped(one), study.table)
+    rng = np.random.default_rng(1)
+    made = train(
+        result, study, table, target="colour", kernel="linear", C=1.0, max_rows=None, rng=rng
+    )
+    assert len(made.mapping_sha256) == 64
+    write_model(pack_model(made), tmp_path / "model.skops")
+    again = load_model(tmp_path / "model.skops")
+    assert again.mapping_sha256 == made.mapping_sha256
+    for place, told in ((one, False), (same, False), (target, False), (other, True), (None, True)):
+        found = predict_file(again, rows_path, tmp_path / "out.csv", mapping=place)
+        assert found.other_mapping is told
+        assert ("ANOTHER MAPPING" in prediction_text(found)) is told
+    leaving = replace(made, label=Label.RELEASED, fit=None)
+    assert b"mapping_sha256" not in pack_model(leaving)
+    own = open_table(rows_path, study.table)
+    assert digest_mapping(own.mapped, without="colour") == ""
 
 
 class Foreign:
