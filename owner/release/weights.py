@@ -57,6 +57,7 @@ from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.receipts import SOFTWARE, NoiseSection, Receipt
 from dppca.common.kernel.schema import Column
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from dppca.common.verification.weights import (
     METHOD,
@@ -290,6 +291,11 @@ def request_weights(
     ``mechanism`` names another law. Raise `SettingError` if a setting is missing or out of range.
     """
     find_target(study.table, target)
+    if isinstance(study.unit, Person):
+        raise SettingError(
+            f"study {study.name} has unit: person, and a released model knows at most so many rows "
+            "of a person: train on synthetic rows, or keep the model at this site"
+        )
     if study.has_secret_rows:
         raise SettingError(
             f"study {study.name} keeps the number of rows secret, and a released model states it: "

@@ -224,7 +224,7 @@ class ContributionPreview:
     def n_public(self) -> int:
         """Number that leaves exactly: of rows or, where these are secret, of people."""
         people = None if self.counted.key is None else self.counted.key.people
-        return self.review.n_rows if people is None else people
+        return self.review.n_rows if people is None else self.moments.n_rows
 
     @property
     def alarms(self) -> list[str]:

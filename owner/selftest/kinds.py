@@ -124,6 +124,9 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "tables of weight 3": _box(tables=_MIXED, tables_weight=3.0),
         "trees": _box(tables=[_TREE]),
         "people": _box(unit="person", max_rows_per_person=None),
+        "people of up to 3 rows": _box(
+            unit="person", max_rows_per_person=None, rows_counted=3, neighbours="added"
+        ),
         "people in the unit ball, halved products": _ball(
             unit="person", max_rows_per_person=None, row_norm={"halved_products": True}
         ),
@@ -427,7 +430,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "Schema.neighbours": "coding",
         "Schema.count_weight": "coding",
         "Schema.unit": "coding",
-        "Schema.rows_counted": "only 1 is possible",
+        "Schema.rows_counted": "coding",
         "Schema.sum_weight": "coding",
         "Schema.row_norm": "coding",
         "Schema.histogram_weight": "coding",

@@ -16,9 +16,9 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.units import Person
 
 _OF_PEOPLE = (
-    "All is about a random row of a random person: somebody with many rows counts as much as "
-    "somebody with one. No number of rows, and nothing per year or visit, can be asked of it. "
-    "Regression and correlation assume that people with few rows vary as others do."
+    "All is about a random row of a random person: all rows of somebody count as {}. No number of "
+    "rows, and nothing per year or visit, can be asked of it. Regression and correlation assume "
+    "that people with few rows vary as others do."
 )
 
 
@@ -62,7 +62,7 @@ class EstimateScope:
     def sentences(self, moments: ReconciledMoments) -> tuple[str, ...]:
         """Return what intervals rest on."""
         unit = moments.study.unit
-        about = (_OF_PEOPLE,) if isinstance(unit, Person) else ()
+        about = (_OF_PEOPLE.format(_weight(unit)),) if isinstance(unit, Person) else ()
         if self.these_rows:
             return ("The noise alone is in the intervals.", *about)
         told = [
@@ -71,9 +71,14 @@ class EstimateScope:
         told += about
         if (most := unit.weight) > 1:
             told.append(
-                f"One person may have {most} rows, so sampling variances are multiplied by {most}."
+                f"One person may count as {most} rows, so sampling variances are multiplied by "
+                f"{most}."
             )
         return tuple(told)
+
+
+def _weight(unit: Person) -> str:
+    return "one" if unit.weight == 1 else f"up to {unit.weight}"
 
 
 def too_weak(

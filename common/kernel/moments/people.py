@@ -1,12 +1,13 @@
-"""Exact moments over people, each of whom weighs as one row whatever their number of rows.
+"""Exact moments over people, each of whom weighs as one row, or c, whatever their number of rows.
 
 A person with k rows r_1 … r_k adds, with v(r) the packed vector of one row,
 
-    a (v(r_1) + … + v(r_k)) + (M - a k) v_0,     a = floor(M / k),  M = 720720.                 (1)
+    a (v(r_1) + … + v(r_k)) + (W - a k) v_0,
+    W = M min(k, c),  a = floor(M min(1, c/k)),  M = 720720.                                    (1)
 
-M is divisible by 1 to 16 and by many other numbers. What is left of M goes to v_0, the vector of a
-public default row, in which every value is missing. The weight of v_0 is at most k/M of a person's.
-Of a person with more than M rows, v_0 alone is added.
+M is divisible by 1 to 16 and by many other numbers. What is left of W goes to v_0, the vector of a
+public default row, in which every value is missing. The weight of v_0 is at most k/W of a person's.
+Of a person with more than M c rows, v_0 alone is added.
 
 All people are added in one accumulator, whatever their k; its integers need more than 64 bits, so
 it has two words. At the end it is divided by M once, rounding down, in the units of the packed
@@ -38,7 +39,7 @@ _LOW: Final = (1 << _WORD) - 1
 
 @dataclass(frozen=True, slots=True)
 class PeopleMoments(Moments):
-    """Exact sums over people; ``n_rows`` is the number of people, which is public.
+    """Exact sums over people; ``n_rows`` is their total weight, with c = 1 the number of people.
 
     The number of their rows is not kept. Merged with others they are `Moments`, which no release
     of people takes: what is divided is the sum over all people of an owner.
@@ -50,6 +51,7 @@ class PeopleSums:
 
     def __init__(self, schema: Schema) -> None:
         self._schema, self._sums = schema, MomentSums(schema)
+        self._counted = schema.rows_counted
         self._high = np.zeros(schema.layout.n_entries, np.int64)
         self._low = np.zeros(schema.layout.n_entries, np.int64)  # within 0 to 2^32 - 1
 
@@ -64,9 +66,9 @@ class PeopleSums:
             )
         ends = [*starts[1:].tolist(), count_rows(batch)]
         for k, start, end in zip(ks.tolist(), starts.tolist(), ends, strict=True):
-            if k <= WHOLE:
+            if factor := self._factor(k):
                 self._sums.add(slice_rows(batch, start, end))
-                self._add(self._sums.take().packed, WHOLE // k)
+                self._add(self._sums.take().packed, factor)
 
     def merge(self, other: PeopleSums) -> PeopleSums:
         """Add what another has added, and return this one."""
@@ -77,7 +79,8 @@ class PeopleSums:
 
     def total(self, people: Mapping[int, int]) -> PeopleMoments:
         """Return the moments, if all rows were added; ``people`` is how many have k rows, by k."""
-        left = sum(n * (WHOLE - k * (WHOLE // k)) for k, n in people.items())
+        weights = {k: min(k, self._counted) for k in people}
+        left = sum(n * (WHOLE * weights[k] - k * self._factor(k)) for k, n in people.items())
         whole, rest = divmod(left, WHOLE)
         default = _default_row(self._schema)
         low = self._low + (default & _LOW) * rest
@@ -85,7 +88,10 @@ class PeopleSums:
         quotient, remainder = np.divmod(high, WHOLE)
         below = ((remainder << _WORD) + (low & _LOW)) // WHOLE
         packed = (quotient << _WORD) + below + default * whole
-        return PeopleMoments(sum(people.values()), packed)
+        return PeopleMoments(sum(n * weights[k] for k, n in people.items()), packed)
+
+    def _factor(self, k: int) -> int:
+        return WHOLE * min(k, self._counted) // k
 
     def _add(self, packed: NDArray[np.int64], factor: int) -> None:
         """Add a vector of up to 62 bits, times a factor of up to 20 bits."""

@@ -56,7 +56,7 @@ _ROWS_PER_PERSON = (
     "The sites assert this; no software can check it."
 )
 _ANY_ROWS = (
-    "A person may have any number of rows at an owner: together they weigh as one. Each owner's "
+    "A person may have any number of rows at an owner: together they weigh as {}. Each owner's "
     "column tells people apart; no software can check it."
 )
 _PUBLIC_PEOPLE = (
@@ -136,7 +136,9 @@ def compose_guarantee(
 def _describe_rows(study: Study) -> tuple[str, str, str, str]:
     """Return which tables are neighbours, whose rows they differ in, and what is public of rows."""
     people, overlap = isinstance(study.unit, Person), describe_overlap(study)
-    most = _ANY_ROWS if people else _ROWS_PER_PERSON
+    counted = study.table.rows_counted
+    weight = "one" if counted == 1 else f"up to {counted}"
+    most = _ANY_ROWS.format(weight) if people else _ROWS_PER_PERSON
     if study.has_secret_rows:
         return _ADDED, overlap, most, _NOISED
     if people:

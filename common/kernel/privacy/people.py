@@ -1,4 +1,4 @@
-"""Sensitivity of sums over people, each of whom weighs as one row whatever their number of rows.
+"""Sensitivity of sums over people, each of whom weighs as one row, or c, whatever they have.
 
 Let v(r) be the packed vector of one row r, in integers. A person with k rows r_1 … r_k adds, before
 the division (`dppca.common.kernel.moments.people`),
@@ -27,9 +27,13 @@ products have half of the noise's variance (``halved_products``), Delta_2 is of 
 them twice, and so are they in D there.
 
 A person who is added changes the sum by S alone, an element of M conv(V), so Delta is then the
-sensitivity to an added row, with the same addends. Where people are replaced, their number is the
-same in neighbouring tables and is public. The number of rows is not: what is released depends on it
-through (1) alone.
+sensitivity to an added row, with the same addends. Where k rows weigh as min(k, c)
+(``rows_counted``), S is M min(k, c) times an average, at most M c times one: then c Delta takes the
+place of Delta. Replaced people have another bound then, and a total weight that would have to leave
+with noise, too: they are refused.
+
+Where people are replaced, their number is the same in neighbouring tables and is public. The number
+of rows is not: what is released depends on it through (1) alone.
 
 Limits: at g = 10 the addend D is nothing beside Delta_1; at g = 1 it may be half of it. (2) is
 reached where (1) of one row is. Which rows are one person's is what the owner's column says.
@@ -51,19 +55,25 @@ _OF_PEOPLE = MappingProxyType(
 )
 
 
-def of_people(row: Sensitivity, *, n_entries: int, n_halved: int = 0) -> Sensitivity:
+def of_people(
+    row: Sensitivity, *, n_entries: int, n_halved: int = 0, rows_counted: int = 1
+) -> Sensitivity:
     """Return the sensitivity to one person, equation (3).
 
     ``row`` is that to one row, by any relation; ``n_entries`` is D, each of which is rounded once;
-    ``n_halved`` of them have half of the noise's variance.
+    ``n_halved`` of them have half of the noise's variance; ``rows_counted`` is c, above 1 for added
+    people alone.
     """
     if n_entries < 1 or row.relation not in _OF_PEOPLE:
         raise SettingError("people change sums of one entry or more, as rows do")
+    if rows_counted > 1 and row.relation is not Relation.ADD_OR_REMOVE_ONE:
+        raise SettingError("people who weigh as several rows are added or removed, not replaced")
+    l2_squared = rows_counted**2 * row.l2_squared
     moved = n_entries + n_halved
-    cross = 4 * row.l2_squared * moved  # (a + b)^2 = a^2 + b^2 + sqrt(4 a^2 b^2)
+    cross = 4 * l2_squared * moved  # (a + b)^2 = a^2 + b^2 + sqrt(4 a^2 b^2)
     return Sensitivity(
-        l1=row.l1 + n_entries,
-        l2_squared=row.l2_squared + moved + isqrt(cross - 1) + 1,
+        l1=rows_counted * row.l1 + n_entries,
+        l2_squared=l2_squared + moved + isqrt(cross - 1) + 1,
         resolution_bits=row.resolution_bits,
         relation=_OF_PEOPLE[row.relation],
     )

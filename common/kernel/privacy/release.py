@@ -211,7 +211,12 @@ def schema_sensitivity(schema: Schema) -> Sensitivity:
     )
     if schema.unit is Unit.ROW:
         return row
-    return of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
+    return of_people(
+        row,
+        n_entries=layout.n_entries,
+        n_halved=layout.halved_places.size,
+        rows_counted=schema.rows_counted,
+    )
 
 
 def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | None:

@@ -97,7 +97,8 @@ class Schema(BaseModel):
         people apart (``key`` in its policy). The number of people is public, that of rows is not.
     rows_counted
         ``c``: with ``unit: person``, k rows of one person weigh as ``min(k, c)`` rows. It comes
-        from public knowledge, never from the rows. Only 1 is possible in this version.
+        from public knowledge, never from the rows. More weight of people with many rows costs ``c``
+        times the noise. Above 1 it needs ``neighbours: added``.
     neighbours
         What the promise compares: tables in which rows of a person are ``replaced``, which leaves
         the number of rows public, or ``added`` or taken away, which keeps it secret: the number
@@ -224,10 +225,10 @@ class Schema(BaseModel):
             )
         if self.unit is Unit.ROW and "rows_counted" in self.model_fields_set:
             raise ValueError("rows_counted is for unit: person")
-        if self.rows_counted > 1:
+        if self.rows_counted > 1 and self.neighbours is NeighbourRelation.REPLACED:
             raise ValueError(
-                "rows_counted above 1 needs a noised total weight, which this version does not "
-                "release: leave it out"
+                "rows_counted above 1 needs neighbours: added: the total weight of people with "
+                "several rows is secret, and leaves with noise"
             )
         return self
 

@@ -34,7 +34,7 @@ class LimitedRows:
 
     @property
     def counts(self) -> str:
-        """What the public number of a release counts."""
+        """What the number in a release counts."""
         return "rows"
 
     @property
@@ -56,8 +56,8 @@ class Person:
 
     @property
     def counts(self) -> str:
-        """What the public number of a release counts."""
-        return "people"
+        """What the number in a release counts."""
+        return "people" if self.rows_counted == 1 else "weighted rows"
 
     @property
     def weight(self) -> int:
@@ -67,7 +67,8 @@ class Person:
     @property
     def text(self) -> str:
         """How many rows a person may have."""
-        return "any number; together they weigh as one row"
+        c = self.rows_counted
+        return f"any number; together they weigh as {'one row' if c == 1 else f'up to {c} rows'}"
 
 
 PrivacyUnit = LimitedRows | Person

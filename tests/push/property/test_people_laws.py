@@ -21,7 +21,7 @@ People = list[NDArray[np.float64]]
 """Rows of each person, shape (k, n_attributes)."""
 
 
-def schema_of_people(rng: np.random.Generator, resolution_bits: int, **more: str) -> Schema:
+def schema_of_people(rng: np.random.Generator, resolution_bits: int, **more: object) -> Schema:
     """A random small schema on any grid."""
     schema = None
     while schema is None:
@@ -67,28 +67,34 @@ def undivided(schema: Schema, people: People) -> list[int]:
     """The sum of equation (1) over all people, with Python's integers, row by row."""
     blank = [np.nan if each.type == "numeric" else MISSING for each in schema.attributes]
     default = [int(each) for each in one_row(schema, blank)]
-    total = [0] * len(default)
+    total, c = [0] * len(default), schema.rows_counted
     for person in people:
-        factor = WHOLE // len(person)
+        whole = WHOLE * min(c, len(person))
+        factor = whole // len(person)
         for row in person:
             added = one_row(schema, list(row)).tolist()
             total = [t + factor * a for t, a in zip(total, added, strict=True)]
-        rest = WHOLE - factor * len(person)
+        rest = whole - factor * len(person)
         total = [t + rest * d for t, d in zip(total, default, strict=True)]
     return total
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(seed=st.integers(0, 2**32), cuts=st.integers(1, 4), bits=st.sampled_from([1, 4, 10, 14]))
+@given(
+    seed=st.integers(0, 2**32),
+    cuts=st.integers(1, 4),
+    bits=st.sampled_from([1, 4, 10, 14]),
+    counted=st.sampled_from([1, 3, 8]),
+)
 def test_sums_are_the_obvious_ones_in_any_order_and_any_parts(
-    seed: int, cuts: int, bits: int
+    seed: int, cuts: int, bits: int, counted: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    schema = schema_of_people(rng, bits)
+    schema = schema_of_people(rng, bits, rows_counted=counted, neighbours="added")
     people = [draw_person(schema, rng, 20) for _ in range(rng.integers(1, 6))]
     found = sums_of(schema, people, cuts, seed)
     assert found.packed.tolist() == [each // WHOLE for each in undivided(schema, people)]
-    assert found.n_rows == len(people)
+    assert found.n_rows == sum(min(len(person), counted) for person in people)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -108,10 +114,16 @@ def test_no_replaced_person_moves_the_sums_more_than_the_claim(seed: int, bits: 
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(seed=st.integers(0, 2**32), bits=st.sampled_from([1, 2, 10]))
-def test_no_added_person_moves_the_sums_more_than_the_claim(seed: int, bits: int) -> None:
+@given(
+    seed=st.integers(0, 2**32),
+    bits=st.sampled_from([1, 2, 10]),
+    counted=st.sampled_from([1, 3, 12]),
+)
+def test_no_added_person_moves_the_sums_more_than_the_claim(
+    seed: int, bits: int, counted: int
+) -> None:
     rng = np.random.default_rng(seed)
-    schema = schema_of_people(rng, bits, neighbours="added")
+    schema = schema_of_people(rng, bits, neighbours="added", rows_counted=counted)
     claim = schema_sensitivity(schema)
     assert claim.relation is Relation.ADD_OR_REMOVE_PERSON
     others = [draw_person(schema, rng, 8) for _ in range(rng.integers(1, 4))]
@@ -138,6 +150,22 @@ def test_on_a_fine_grid_some_people_come_within_a_hundredth_of_the_claim(
     ]
     assert max(int(each.sum()) for each in changes) >= Fraction(99, 100) * row.l1
     assert max(int((each**2).sum()) for each in changes) >= Fraction(98, 100) * row.l2_squared
+
+
+@pytest.mark.parametrize("counted", [1, 3, 8])
+def test_on_a_fine_grid_an_added_person_comes_as_close_at_any_cap(counted: int) -> None:
+    schema = make_schema(
+        [binary_of(f"b{i}", ["x", "y"]) for i in range(6)],
+        resolution_bits=10,
+        unit="person",
+        neighbours="added",
+        rows_counted=counted,
+    )
+    claim, others = schema_sensitivity(schema), [np.zeros((2, 6))]
+    added = np.ones((counted + 4, 6))
+    change = sums_of(schema, [*others, added]).packed - sums_of(schema, others).packed
+    assert 0.99 * claim.l1 <= np.abs(change).sum() <= claim.l1
+    assert 0.98 * claim.l2_squared <= (change.astype(object) ** 2).sum() <= claim.l2_squared
 
 
 def test_the_division_may_move_every_entry_by_one_so_the_claim_has_an_addend_for_each() -> None:

@@ -76,6 +76,22 @@ def test_receipt_store_and_answers_are_those_of_another_number_of_rows(
     assert payloads[0] == payloads[1] == payloads[2], "equal rows of a person weigh as one of them"
 
 
+def test_people_who_weigh_as_several_rows_leave_no_number_of_rows_or_people(
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_noise(monkeypatch, seed=1)
+    site = site_of_people(curator, tmp_path / "site", 60)
+    capped = {"rows_counted": 3, "neighbours": "added", "epsilon": "500"}
+    study = curator.begin(site.name, unit="person", max_rows_per_person=None, **capped)
+    code, reviewed = site.run("review", study.name)
+    assert (code, reviewed["rows"], reviewed["counts"]) == (0, N_PEOPLE + 2, "weighted rows")
+    code, sent = site.contribute(study)
+    assert (code, sent["rows"]) == (0, 0)
+    code, found = site.run("components", study.name)
+    assert code == 0
+    assert abs(found["rows"] - (N_PEOPLE + 2)) <= 2
+
+
 def test_a_study_of_people_comes_to_a_result_that_verifies_and_answers(
     curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

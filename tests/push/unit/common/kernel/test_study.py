@@ -73,7 +73,7 @@ def test_a_study_of_people_says_no_number_of_rows() -> None:
         ({"rows_counted": 1}, "rows_counted is for unit: person"),
         (
             {"unit": "person", "max_rows_per_person": None, "rows_counted": 3},
-            "rows_counted above 1 needs a noised total weight",
+            "rows_counted above 1 needs neighbours: added",
         ),
     ],
 )

@@ -63,6 +63,12 @@ def test_a_model_that_states_the_number_of_rows_is_refused_where_it_is_secret() 
         request_weights(study, data_set="survey", target="ill", epsilon="1", delta=None, C=0.01)
 
 
+def test_a_model_of_people_with_any_number_of_rows_is_refused_before_a_row_is_read() -> None:
+    study = make_study("latent", unit="person", max_rows_per_person=None)
+    with pytest.raises(SettingError, match="has unit: person"):
+        request_weights(study, data_set="survey", target="ill", epsilon="1", delta=None, C=0.01)
+
+
 @pytest.mark.parametrize("changed", [["--C", "0.02"], ["--target", "colour"], ["--epsilon", "2"]])
 def test_another_request_is_another_charge(site: OwnerSite, changed: list[str]) -> None:
     first = _made(site, "--epsilon", "1")
