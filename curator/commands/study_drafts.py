@@ -174,6 +174,9 @@ def new(
     if (weight := _weigh_squares(text, choices)) > 1:
         choices = replace(choices, square_weight=weight)
         text = draft_study(dictionary, choices, source=columns.name)
+    if (joint := _joint_share(text, choices)) is not None:
+        choices = replace(choices, joint=joint)
+        text = draft_study(dictionary, choices, source=columns.name)
     write_new(output, text)
     blank = open_places(text)
     drafted = DraftDocument(
@@ -220,6 +223,16 @@ def _propose(text: str, choices: Choices, rows: int) -> NumbersProposal | None:
         owner_rows=[rows] * len(choices.owners),
         mechanism=choices.mechanism,
     )
+
+
+def _joint_share(text: str, choices: Choices) -> tuple[str, float] | None:
+    from dppca.common.kernel.documents.yaml_text import load_yaml
+    from dppca.curator.planning.proposals import propose_joint
+
+    if (choices.mechanism, choices.delta, choices.target) != (None, None, None):
+        return None
+    document: Any = load_yaml(text)
+    return propose_joint(document["schema"])
 
 
 def _weigh_squares(text: str, choices: Choices) -> int:

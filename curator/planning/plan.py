@@ -36,7 +36,8 @@ from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
-from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed, with_privacy
+from dppca.curator.planning.covariance_noise import CLEARLY, JOINT_BITS, can_have, compare_laws
+from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
 from dppca.curator.planning.proposals import Course, NumbersProposal, advise_course, propose_numbers
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 
@@ -101,6 +102,10 @@ class StudyPlan:
     recommended_bits: Annotated[int, "binary digits that are fine enough"]
     bytes_up: Annotated[int, "bytes that an owner sends"]
     bytes_down: Annotated[int, "bytes that an owner receives, about"]
+    covariance: Annotated[
+        Mapping[str, float],
+        "noise of an entry of the covariance by mechanism, after least squares, in coded units",
+    ]
     seconds: Annotated[PlanSeconds | None, "times; null where nothing was timed"] = None
     plot: Annotated[PathText | None, "the plot; with `--plot`"] = None
 
@@ -129,9 +134,14 @@ class StudyPlan:
             if not every_law()[line.mechanism].needs_delta
             and _captured(best) - _captured(line) <= _LEAST_GAIN
         ]
-        best = max(close, key=lambda line: (line.asked, _captured(line)), default=best)
+        best = max(close, key=self._preference, default=best)
         others = (line for line in self._compared if line is not best)
         return best, max(others, key=_captured, default=None)
+
+    def _preference(self, line: PlanForecast) -> tuple[float, float]:
+        """Among lines that are close: less noise of the covariance, if clearly less; then more."""
+        noise = self.covariance.get(line.mechanism, float("inf"))
+        return (-noise * (CLEARLY if line.asked else 1), _captured(line))
 
     @property
     def recommended(self) -> Annotated[str, "noise that the plan recommends"]:
@@ -236,7 +246,7 @@ def make_plan(
     draws = 0
     for law in every_law().values():
         used_delta = _choose_delta(study, law, delta)
-        if used_delta is None or not _can_have(study, law):
+        if used_delta is None or not can_have(study, law):
             continue
         forecaster = Forecaster(study, rows, assumption, law, used_delta, requested, advance)
         epsilons = sorted({*grid, requested.epsilon})
@@ -262,7 +272,12 @@ def make_plan(
         numbers=propose_numbers(study.table, requested, owner_rows=owner_rows),
         wide_bins=find_wide_bins(study.table),
         resolution_bits=study.table.resolution_bits,
-        recommended_bits=advised_resolution(layout, assumption.eigenvalues[k - 1]),
+        recommended_bits=JOINT_BITS
+        if requested.law.is_joint
+        else advised_resolution(layout, assumption.eigenvalues[k - 1]),
+        covariance=compare_laws(
+            study, owner_rows, epsilon=requested.epsilon, delta=delta or study.privacy.delta
+        ),
         bytes_up=8 * layout.n_entries
         if study.trust is Trust.OWNER
         else upload_limit(Terms.from_study(study)),
@@ -290,18 +305,6 @@ def advised_resolution(layout: Layout, eigenvalue: float) -> int:
 
 def _captured(line: PlanForecast) -> float:
     return -1.0 if line.forecast is None else line.forecast.captured
-
-
-def _can_have(study: Study, law: type[NoiseLaw]) -> bool:
-    """Whether the study could have a law, without the weight of squares that another one has."""
-    if not law.is_joint:
-        return True
-    epsilon = study.privacy.epsilon or Decimal(1)
-    try:
-        with_privacy(study, law, epsilon, Decimal(0)).require_joint()
-    except ValueError:
-        return False
-    return True
 
 
 def _choose_delta(study: Study, law: type[NoiseLaw], delta: Decimal | None) -> Decimal | None:

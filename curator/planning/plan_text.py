@@ -205,6 +205,9 @@ def _answers(plan: StudyPlan, *, details: bool) -> list[str]:
     recommended = plan.recommended
     place = ", as in the study" if recommended == requested.mechanism else " instead"
     lines.append(f"Recommended: the {recommended} mechanism{place}: {plan.reason}")
+    if len(plan.covariance) > 1:
+        shown = ", ".join(f"{name} {noise:.2g}" for name, noise in plan.covariance.items())
+        lines.append(f"Noise of an entry of the covariance, after least squares: {shown}")
     bits, better = plan.resolution_bits, plan.recommended_bits
     if better > bits or (better != bits and details):
         lines.append(

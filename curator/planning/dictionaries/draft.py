@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION, MAX_UNIT
+from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
 from dppca.curator.planning.dictionaries.dictionary import (
@@ -36,6 +37,18 @@ _FAULTS = (
     "",
 )
 
+_JOINT_GRID = (
+    "  sum_weight: 0.75",
+    "  resolution_bits: 14 # on a coarser grid this noise would be a little larger",
+)
+
+
+def _joint_remark(choices: "Choices") -> str:
+    if choices.joint is None:
+        return ""
+    name, share = choices.joint
+    return f" # `--mechanism {name}` has {share:.2f} times the noise of covariances"
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -45,7 +58,8 @@ class Choices:
 
     ``bins`` are those that `dppca.curator.planning.proposals` proposes; every other number then has
     a histogram. ``deadline`` is when the study stops waiting; None leaves it out, with its quorum.
-    ``square_weight`` is the largest that costs nothing.
+    ``square_weight`` is the largest that costs nothing; ``joint`` a law with less noise of the
+    covariance, and its part of this one's.
     """
 
     name: str | None = None
@@ -60,6 +74,7 @@ class Choices:
     mechanism: str | None = None
     deadline: datetime | None = None
     square_weight: int = 1
+    joint: tuple[str, float] | None = None
 
 
 def choose_deadline(now: datetime) -> datetime:
@@ -75,6 +90,9 @@ def choose_quorum(n_owners: int) -> int:
 
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
     """Return the text of the study file; ``source`` is the dictionary's file name, for the head."""
+    law = choose_law(choices.mechanism, choices.delta)
+    if law.is_joint and choices.target is not None:
+        raise SettingError(f"mechanism {law.name} does not go with --target")
     lines = [
         f"# A study, drafted from {one_line(source)}, a {dictionary.form}. Where {DECIDE} stands,",
         "# something is left blank on purpose. Bounds and labels come from documentation and from",
@@ -97,7 +115,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         *_waiting_lines(choices),
         "",
         "privacy:",
-        f"  mechanism: {choose_law(choices.mechanism, choices.delta).name}",
+        f"  mechanism: {law.name}{_joint_remark(choices)}",
         "  "
         + _field(
             "epsilon",
@@ -117,7 +135,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
             None if choices.rows_per_person is None else str(choices.rows_per_person),
             "the most rows that one person may have at one owner",
         ),
-        "  sum_weight: 0.5",
+        *(_JOINT_GRID if law.is_joint else ("  sum_weight: 0.5",)),
         *(
             []
             if choices.square_weight == 1

@@ -530,3 +530,19 @@ def test_a_draft_waits_a_month_for_most_of_its_owners(
     assert study.deadline - now > timedelta(days=30)
     nobody = replace(choices, owners=())
     assert "quorum" not in draft_study(read(tmp_path, OWN), nobody, source="x")
+
+
+def test_a_draft_has_the_grid_and_weights_of_its_law_and_says_which_has_less_noise(
+    tmp_path: Path,
+) -> None:
+    dictionary = read(tmp_path, OWN)
+    joint = draft_study(dictionary, Choices(mechanism="matrix-laplace"), source="columns.csv")
+    assert "  mechanism: matrix-laplace\n" in joint
+    schema = yaml.safe_load(joint)["schema"]
+    assert (schema["sum_weight"], schema["resolution_bits"]) == (0.75, 14)
+    told = draft_study(dictionary, Choices(joint=("matrix-laplace", 0.512)), source="columns.csv")
+    assert "  mechanism: laplace # `--mechanism matrix-laplace` has 0.51 times the noise" in told
+    with pytest.raises(SettingError, match="does not go with --target"):
+        draft_study(
+            dictionary, Choices(mechanism="matrix-laplace", target="sex"), source="columns.csv"
+        )
