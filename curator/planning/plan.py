@@ -37,7 +37,8 @@ from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.covariance_noise import CLEARLY, JOINT_BITS, can_have, compare_laws
-from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
+from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed, with_privacy
+from dppca.curator.planning.neighbours import PlannedPromise, compare_promises
 from dppca.curator.planning.proposals import Course, NumbersProposal, advise_course, propose_numbers
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 
@@ -76,6 +77,10 @@ class StudyPlan:
     ]
     trusts: Annotated[
         tuple[PlanTrust, ...], "as the study stands, and under the other trust, if asked"
+    ]
+    promises: Annotated[
+        tuple[PlannedPromise, ...],
+        "noise with rows replaced and with rows added, at the same epsilon; first as it stands",
     ]
     relations: Annotated[
         Relations | None,
@@ -266,6 +271,7 @@ def make_plan(
         needs=tuple(needs),
         choices=compare_choices(study, requested, targets, owner_rows=owner_rows),
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
+        promises=compare_promises(study, requested, owner_rows),
         relations=judge_relations(study, requested, owner_rows=owner_rows),
         rounds=rounds,
         course=advise_course(study.table, requested, rounds, owner_rows=owner_rows),

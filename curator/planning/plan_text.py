@@ -15,6 +15,7 @@ from dppca.curator.planning.proposals import Course, NumbersProposal
 
 _SHOWN = 8  # eigenvalues
 _MOMENT_S = 0.1  # shorter times are not noticed
+_RARE = 0.001  # a rarer refusal is not worth a line
 
 
 def plan_text(
@@ -33,6 +34,7 @@ def plan_text(
         _widths(plan, width),
         _answers(plan, details=details),
         _trusts(plan, width),
+        _promises(plan, details=details),
         relations_lines(plan.relations),
         [] if plan.numbers is None else _numbers(plan.numbers),
         [] if plan.rounds is None else _rounds(plan, plan.rounds),
@@ -75,6 +77,27 @@ def _plain(plan: StudyPlan) -> list[str]:
         *([_BEST_CASE] if plan.assumption.is_best_case else []),
         *([] if requested.tables is None else [_rows(requested.tables)]),
     ]
+
+
+def _promises(plan: StudyPlan, *, details: bool) -> list[str]:
+    """Both relations, in details; else what becomes of a number of rows that is secret."""
+    shown = [each for each in plan.promises if details or (each.count is not None and each.asked)]
+    lines = []
+    for each in shown:
+        told = "the number of rows is public"
+        if each.count is not None and each.refusal is not None:
+            told = f"the number of rows is secret, its noise {each.count.rows:.3g} rows"
+            if each.refusal >= _RARE:
+                told += (
+                    f"; in {_percent(each.refusal)} % of such studies it is below five times that, "
+                    "and the study ends without a result: nothing that was charged comes back"
+                )
+        asked = " (asked)" if each.asked else ""
+        noise = f"a product's noise is {each.product.rows:.3g} rows"
+        lines.append(f"  neighbours: {each.neighbours.value}{asked}: {noise}; {told}")
+    if len(lines) > 1:
+        lines.append("  the same epsilon promises other things under the two: choose by these")
+    return ["What the promise compares:", *lines] if lines else []
 
 
 def _widths(plan: StudyPlan, width: int | None) -> list[str]:

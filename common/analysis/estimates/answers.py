@@ -131,6 +131,9 @@ class EstimateDocument:
     low: Annotated[float | None, "lower end of the interval; null if there is none"]
     high: Annotated[float | None, "upper end of the interval; null if there is none"]
     pvalue: Annotated[float | None, "two-sided p-value of no effect, adjusted if asked"]
+    unbounded: Annotated[
+        Literal["above", "below", "both"] | None, "ends that the interval does not have"
+    ]
     noise: Annotated[float | None, "share of the variance that is noise"]
     sampling: Annotated[float | None, "share of the variance that is sampling"]
     refusal: Annotated[NotEstimable | None, "why there is no estimate"]
@@ -151,6 +154,9 @@ class AnswerDocument:
     adjustment: Annotated[str | None, "adjustment for several estimates at once"]
     assumptions: Annotated[tuple[str, ...], "what the intervals rest on, in words"]
     estimates: Annotated[tuple[EstimateDocument, ...], "the numbers"]
+    unit: Annotated[str, "what of the rows belongs to one person: `row` or `person`"]
+    rows_deviation: Annotated[float, "deviation of the noised number of rows; 0: it is public"]
+    version: Annotated[int, "version of this document"] = 1
 
 
 @dataclass(frozen=True)
@@ -249,13 +255,15 @@ class EstimateAnswer:
             sampling = None if noise is None else 1 - noise
             rows.append(
                 EstimateDocument(
-                    each.name, estimate, bse, low, high, pvalue, noise, sampling, each.refused
+                    *(each.name, estimate, bse, low, high, pvalue, _unbounded(*numbers[2:4])),
+                    *(noise, sampling, each.refused),
                 )
             )
         of, guarantee = self.moments, (self.moments.epsilon, self.moments.delta)
         return AnswerDocument(
             *(self.title, self.scope, of.n_rows, of.n_owners, *guarantee, of.relation),
             *(self.alpha, self.adjustment, self.assumptions, tuple(rows)),
+            *(of.study.table.unit.value, of.rows_deviation),
         )
 
     def summary(self) -> str:
@@ -273,7 +281,7 @@ class EstimateAnswer:
         moments, adjusted = self.moments, "" if self.adjustment is None else f", {self.adjustment}"
         told = [
             f"{self.title}, {self.scope}{adjusted}",
-            f"{moments.n_rows} rows of {moments.n_owners} owners, epsilon {moments.epsilon}, "
+            f"{moments.rows_text} of {moments.n_owners} owners, epsilon {moments.epsilon}, "
             f"delta {moments.delta}, {moments.relation}; no charge",
         ]
         ends = (f"[{self.alpha / 2:g}", f"{1 - self.alpha / 2:g}]")
@@ -324,6 +332,13 @@ def _floats(values: Iterable[float | None]) -> Array:
 
 def _value(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
+
+
+def _unbounded(low: float, high: float) -> Literal["above", "below", "both"] | None:
+    """Return which ends of an interval are infinite."""
+    if np.isposinf(high):
+        return "both" if np.isneginf(low) else "above"
+    return "below" if np.isneginf(low) else None
 
 
 def _wrapped(texts: Iterable[str]) -> list[str]:

@@ -136,6 +136,18 @@ class ReconciledMoments:
         return Names(self.study.table)
 
     @property
+    def rows_deviation(self) -> float:
+        """Standard deviation of the number of rows, where it is noised; else 0."""
+        return self.noise.entry.of_rows * self.n_rows
+
+    @property
+    def rows_text(self) -> str:
+        """Number of rows, in words."""
+        if not self.rows_deviation:
+            return f"{self.n_rows} rows"
+        return f"about {self.n_rows} rows (by noise off by {self.rows_deviation:.3g})"
+
+    @property
     def seed(self) -> int:
         """Seed of simulations: public, from the study's digest."""
         return int(self.study.digest[:16], 16)

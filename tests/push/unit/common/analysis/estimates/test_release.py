@@ -18,6 +18,7 @@ from dppca.common.analysis.estimates.release import (
     expected_moments,
     released_moments,
 )
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.attestation.results import Published, result_from_bytes, result_to_bytes
 from dppca.common.kernel.errors import ArtefactError, SettingError, TooFewRowsError
 from dppca.common.kernel.moments.moments import Moments, compute_moments
@@ -173,6 +174,11 @@ def test_the_noise_of_a_secret_number_of_rows_enters_each_number_by_its_derivati
     law = calibrate(study).law
     rows = law.deviation * 2**0.5 / 4**study.table.resolution_bits
     assert entry.of_rows == pytest.approx(rows / n, rel=1e-6)
+    answer = Estimates(here, EstimateScope()).proportion("sex")
+    document = answer.document()
+    assert (document.version, document.unit, document.rows) == (1, "row", n)
+    assert document.rows_deviation == pytest.approx(rows)
+    assert f"about {n} rows (by noise off by" in answer.summary()
 
     def ask(moments: ReconciledMoments) -> Linear:
         block = moments.block([0, 1, 2, 3, 4])

@@ -1,0 +1,57 @@
+"""Both relations side by side, at the same epsilon and the same law."""
+
+from typing import Any
+
+import pytest
+
+from dppca.common.kernel.privacy.counted_rows import count_deviation
+from dppca.common.kernel.privacy.release import calibrate
+from dppca.curator.planning.neighbours import compare_promises
+from tests.support.studies import binary_of, make_study, numeric_of
+
+FLAGS = [binary_of(f"b{i}", ["n", "y"]) for i in range(16)]
+NUMBERS = [numeric_of(f"x{i}", 0, 1) for i in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "changes", "factor"),
+    [
+        (FLAGS, {}, 39 / 40.5),
+        (FLAGS, {"delta": "1e-9"}, 0.5**0.5),
+        (NUMBERS, {}, 1.03),  # entry by entry, numbers alone have more noise
+    ],
+    ids=["labels, Laplace", "labels, Gaussian", "numbers, Laplace"],
+)
+def test_the_other_relation_has_the_noise_of_its_own_sensitivity(
+    attributes: Any, changes: dict[str, Any], factor: float
+) -> None:
+    study = make_study(attributes, owners=["a", "b"], **changes)
+    written, other = compare_promises(study, calibrate(study), [500, 500])
+    assert (written.asked, written.neighbours, written.count) == (True, "replaced", None)
+    assert (other.asked, other.neighbours) == (False, "added")
+    assert other.product.rows / written.product.rows == pytest.approx(factor, rel=0.01)
+    added = make_study(attributes, owners=["a", "b"], neighbours="added", **changes)
+    again, back = compare_promises(added, calibrate(added), [500, 500])
+    assert again.count is not None
+    assert again.product == other.product
+    assert back.product == written.product
+    noise = calibrate(added)
+    deviation = count_deviation(added.table.layout, noise, n_owners=2)
+    assert again.count.rows == pytest.approx(deviation)
+
+
+def test_few_rows_are_likely_to_end_a_study_and_many_are_not() -> None:
+    study = make_study(FLAGS, neighbours="added", epsilon="1")
+    few, many = (compare_promises(study, calibrate(study), [n])[0] for n in (50, 5000))
+    assert few.refusal is not None
+    assert many.refusal is not None
+    assert few.refusal > 0.9
+    assert many.refusal < 1e-6
+
+
+@pytest.mark.parametrize("changes", [{"covariance": "within"}, {"mechanism": "matrix-laplace"}])
+def test_a_study_that_would_be_refused_with_the_other_relation_has_one(
+    changes: dict[str, Any],
+) -> None:
+    study = make_study(FLAGS, owners=["a", "b"], **changes)
+    assert len(compare_promises(study, calibrate(study), [500, 500])) == 1
