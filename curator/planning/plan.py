@@ -37,7 +37,7 @@ from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.covariance_noise import CLEARLY, JOINT_BITS, can_have, compare_laws
-from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed, with_privacy
+from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
 from dppca.curator.planning.neighbours import PlannedPromise, compare_promises
 from dppca.curator.planning.proposals import Course, NumbersProposal, advise_course, propose_numbers
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
