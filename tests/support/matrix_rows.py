@@ -17,9 +17,10 @@ def make_layout(
     weight: Fraction = Fraction(3, 4),
     targets: tuple[int, ...] = (),
     target_weight: int = 1,
+    square_weight: int = 1,
     resolution_bits: int = BITS,
 ) -> Layout:
-    """Return a layout; attributes are ``num``, ``bin``, ``mis``, or the size of a block."""
+    """Return the layout of a box; attributes are ``num``, ``bin``, ``mis``, or a block's size."""
     kinds: list[ColumnKind] = []
     groups: list[int] = []
     for place, each in enumerate(attributes):
@@ -38,12 +39,31 @@ def make_layout(
         int(weight * 2**resolution_bits),
         targets=targets,
         target_weight=target_weight,
+        square_weight=square_weight,
     )
 
 
+def make_ball(columns: int, weight: Fraction | None) -> Layout:
+    """Return the layout of rows in the unit ball; without sums if no weight is given."""
+    kinds, own = (ColumnKind.NUMERIC,) * columns, tuple(range(columns))
+    scaled = int((weight or 1) * 2**BITS)
+    return Layout(kinds, own, BITS, scaled, unit_ball=True, with_sums=weight is not None)
+
+
+def layouts() -> st.SearchStrategy[Layout]:
+    """Layouts of boxes and of the unit ball."""
+    return st.one_of(boxes(), balls())
+
+
+def balls() -> st.SearchStrategy[Layout]:
+    """Layouts of rows in the unit ball, with and without sums."""
+    weights = st.sampled_from([None, Fraction(1, 4), Fraction(1), Fraction(3, 2)])
+    return st.builds(make_ball, st.integers(1, 6), weights)
+
+
 @st.composite
-def layouts(draw: st.DrawFn) -> Layout:
-    """Box layouts of one to six attributes, with and without targets."""
+def boxes(draw: st.DrawFn) -> Layout:
+    """Box layouts of one to six attributes, with and without targets and weights of squares."""
     attributes: list[str | int] = draw(
         st.lists(st.sampled_from(["num", "bin", "mis", 2, 3, 5]), min_size=1, max_size=6)
     )
@@ -54,14 +74,22 @@ def layouts(draw: st.DrawFn) -> Layout:
         weight=Fraction(draw(st.sampled_from([1, 3, 4, 6, 8])), 4),
         targets=() if target_weight == 1 else tuple(sorted(draw(places))),
         target_weight=target_weight,
+        square_weight=draw(st.sampled_from([1, 2, 64])),
     )
 
 
 def coded_row(
     layout: Layout, rng: np.random.Generator, *, vertex: bool = True
 ) -> NDArray[np.int64]:
-    """Return a row of the layout's integers; numbers at a bound, or anywhere: (p,)."""
+    """Return a row of the layout's integers; numbers (or its length) at a bound, or not: (p,)."""
     one = 2**layout.resolution_bits
+    if layout.unit_ball:
+        direction = rng.normal(size=layout.n_columns)
+        length = one if vertex else one * rng.random()
+        inside: NDArray[np.int64] = np.trunc(direction * length / np.linalg.norm(direction)).astype(
+            np.int64
+        )
+        return inside
     row = np.zeros(layout.n_columns, np.int64)
     for start, stop in layout.groups:
         if layout.kinds[start] is ColumnKind.INDICATOR:
@@ -78,9 +106,9 @@ def coded_row(
 
 
 def space_row(layout: Layout, row: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the vector u of a row of a box, in real units: (p + 1,)."""
-    one = 2.0**layout.resolution_bits
-    u = np.concatenate([[layout.scaled_weight], row]) / one
+    """Return the vector u of a row, in real units: (p + 1,), or (p,) without sums."""
+    front = [layout.scaled_weight] if layout.with_sums else []
+    u = np.concatenate([front, row]) / 2.0**layout.resolution_bits
     for start, stop in layout.groups:
         if layout.kinds[start] is ColumnKind.INDICATOR:
             u[start + 1 : stop + 1] -= 1 / (stop - start)
@@ -90,7 +118,8 @@ def space_row(layout: Layout, row: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def packed_row(layout: Layout, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what a row of a box adds to the sums and products of a release: (D,)."""
+    """Return what a row adds to the sums and products of a release: (D,)."""
     i, j = layout.product_index
     products = row[i] * row[j] * layout.packed_product_weights
-    return np.concatenate([layout.scaled_weight * row, products])
+    sums = layout.scaled_weight * row[: layout.n_sums]
+    return np.concatenate([sums, products])

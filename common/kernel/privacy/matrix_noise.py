@@ -34,9 +34,10 @@ at all, because supports differ. More columns than m are as good: (2) needs a >=
 
 **What is released** is an affine function of R that is A's own entry for the noise 0, so it costs
 nothing more. The number of rows is public here, and with it the entry (0, 0) and the squares of
-binaries. The number of rows with label a of a block shows in A twice, in its sum and inside of the
-block, where it is all that there is. Least squares, in which all entries of Z (in an orthonormal
-basis) count alike, gives its noise,
+binaries: a layout with a secret number is refused, as labels would add up to it exactly. The number
+of rows with label a of a block shows in A twice, in its sum and inside of the block, where it is
+all that there is. Least squares, in which all entries of Z (in an orthonormal basis) count alike,
+gives its noise,
 
     (2 w Z_0a + s^2 (Z_aa - mean over the block)) / (2 w^2 + s^2 (1 - 2/K)),                     (3)
 
@@ -61,17 +62,23 @@ costs
 where L is the L1 change of the counts of cells, which have discrete Laplace noise of scale b_c.
 
 *Proof.* Let r be what is released of A + sum Z, a real vector, and S the integers before the
-blanket. Every rounding is off by at most 1/2 + t, t < 1/(4h): S lies within h (1/2 + t) of r in
-each entry, by whatever kernel. Two integers there differ by at most h, as they differ by less than
-h + 1. So two such S differ by at most D h in L1, and the probability p(y - S) of the blanket lies
-between some l(y, r) and exp(D h / b) l(y, r) for all S that r allows. With P and P' the laws under
-neighbours and q = exp(k N / (2c)),
+blanket. Every rounding is off by at most 1/2 + t, t < 1/(4h), as is shown below: S lies within h
+(1/2 + t) of r in each entry, by whatever kernel. Two integers there differ by at most h, as they
+differ by less than h + 1. So two such S differ by at most D h in L1, and the probability p(y - S)
+of the blanket lies between some l(y, r) and exp(D h / b) l(y, r) for all S that r allows. With P
+and P' the laws under neighbours and q = exp(k N / (2c)),
 
     P(y) <= integral of exp(D h / b) l(y, r) P(dr) <= q exp(D h / b) integral of l(y, r) P'(dr)
          <= q exp(D h / b) P'(y).
 
 Counts are noised independently, and factors multiply. More honest owners add independent noise.
 Fewer than h are not covered at all. QED.
+
+*The bound on t.* Let F be `largest_factor`. Digits of Z that are not drawn move an entry by less
+than F 2^-48 steps (`wishart`). Each division rounds by less than one unit, 2^-52. An entry of the
+centred matrix takes two at most, and is off by less than 2 units; n_i by less than E = 2 + 1/w +
+2/w^2; a sum by less than 1 + w E; a product by less than 5 + 2 E, times its weight. Both are below
+3 F, and t < 2 F 2^-48. `matrix_space` refuses F > 2^30, and h is 2^15 at most: t < 2^-17 <= 1/(4h).
 
 Without the blanket, rounded shares have no proof: the curator sees their sum on the grid, and its
 probabilities near the border of what is possible are another matter than densities.
@@ -87,8 +94,9 @@ can be 0. (7): for w <= 1 likewise; for w >= 1, with a and b the lengths of x an
 least w^2 - a b >= 0, so the square is at most (4 w^2 + (a - b)^2) (a + b)^2, which grows with a and
 b up to a = b = 1, as 2 (a - b) / (4 w^2 + (a - b)^2) is at least -1/2 and 2 / (a + b) at least 1.
 
-Limits: (6) is an upper bound; among rows of many attributes some come within parts of a thousand,
-but one column alone stays far below. Rows must lie on the grid, as for the other laws.
+Limits: (6) is ``|u|^2 + |v|^2`` at its largest, a bound for any w, however small; among rows of
+many attributes some come within parts of a thousand, but one column alone stays far below. Rows
+must lie on the grid, as for the other laws.
 
 Source: derived for this project. That one Wishart matrix could give a pure epsilon was claimed by
 Jiang, Xie and Zhang (2016), "Wishart mechanism for differentially private principal components
@@ -106,6 +114,8 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise.sampler import LARGEST_SCALE, require_integer
+from dppca.common.kernel.privacy.noise.shares import MOST_HONEST
 from dppca.common.kernel.privacy.noise.wishart import (
     FRACTION_BITS,
     KEPT_BITS,
@@ -115,6 +125,7 @@ from dppca.common.kernel.privacy.noise.wishart import (
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 _BITS = 40  # of approximated roots: their errors move the noise, never the cost
+_LARGEST_FACTOR = 2**30  # so that divisions round by less than (5) allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +149,15 @@ class MatrixSpace:
 
 
 def matrix_space(layout: Layout) -> MatrixSpace:
-    """Return the space of a layout; `SettingError` if it has no products, or too many columns."""
+    """Return the space of a layout.
+
+    Raise `SettingError` if it has no products, a secret number of rows, too many columns, or
+    weights whose noise has too few digits.
+    """
     if not layout.with_products:
         raise SettingError("matrix-laplace noise needs products of columns")
+    if layout.with_count:
+        raise SettingError("matrix-laplace noise would give a secret number of rows away")
     weight = _sum_weight(layout)
     if layout.unit_ball:
         nuclear = _ball(weight) if layout.with_sums else Fraction(2)
@@ -152,9 +169,11 @@ def matrix_space(layout: Layout) -> MatrixSpace:
     side = layout.n_columns + layout.with_sums
     if side > LARGEST_SIDE:
         raise SettingError(
-            f"matrix-laplace noise is drawn for {LARGEST_SIDE - 1} columns at most, not "
-            f"{layout.n_columns}: the time of a draw grows with their cube"
+            f"matrix-laplace noise is drawn for {LARGEST_SIDE - layout.with_sums} columns at most, "
+            f"not {layout.n_columns}: the time of a draw grows with their cube"
         )
+    if largest_factor(layout) > _LARGEST_FACTOR:
+        raise SettingError("the weights of this release leave too few digits of its noise")
     tables = layout.table_weight * len(layout.tables) if layout.tables else Fraction(0)
     histograms = layout.histogram_weight * len(layout.histograms)
     return MatrixSpace(
@@ -180,22 +199,35 @@ def matrix_scales(
 ) -> MatrixScales:
     """Return noise that costs epsilon at most, by (5); ``rows`` is k, ``honest`` is h.
 
-    The blanket takes the share of epsilon that makes ``m c^2 + b^2`` least, up to roots. A count of
-    weight 1 has the deviation of a product.
+    The blanket takes the share of epsilon that makes ``m c^2 + b^2`` least, up to roots: with
+    shares 1 - s and s these are ``m C^2 / (1 - s)^2 + B^2 / s^2``, so s is r / (1 + r) for the cube
+    root r of ``B^2 / (m C^2)``. C counts the cells, too: one of weight 1 has the deviation of a
+    product. Raise `SettingError` if an argument is out of range, or a scale is too large to draw.
     """
+    if not isinstance(epsilon, Fraction) or epsilon <= 0:
+        raise SettingError(f"epsilon must be a fraction above 0, not {epsilon!r}")
+    rows = require_integer(rows, name="rows", least=1, largest=LARGEST_SCALE)
+    honest = require_integer(honest, name="honest", least=1, largest=MOST_HONEST)
     step = 4**resolution_bits
     change, cells = rows * ceil(space.nuclear * step), rows * ceil(space.counts * step)
-    width, blanket = change / (2 * epsilon), space.entries * honest / epsilon
-    ratio = blanket**2 / (space.columns * width**2)
-    share = max(Fraction(_root(ratio, 3), 1 << _BITS), Fraction(1, 1 << _BITS))
-    share = min(share, Fraction(1, 2))
     root = Fraction(_root(Fraction(space.columns), 2), 1 << _BITS)
-    scale = ceil((Fraction(change, 2) + cells / root) / (epsilon * (1 - share)))
-    return MatrixScales(
-        scale=max(scale, 1),
+    width = (Fraction(change, 2) + cells / root) / epsilon
+    blanket = space.entries * honest / epsilon
+    ratio = max(_root(blanket**2 / (space.columns * width**2), 3), 1)
+    share = Fraction(ratio, ratio + (1 << _BITS))
+    scale = ceil(width / (1 - share))
+    scales = MatrixScales(
+        scale=scale,
         blanket=ceil(blanket / share),
         counts_scale=ceil(scale * root) if cells else 0,
     )
+    largest = max(scales.scale, scales.blanket, scales.counts_scale)
+    if largest > LARGEST_SCALE:
+        raise SettingError(
+            f"matrix-laplace noise of scale {largest} cannot be drawn, as {LARGEST_SCALE} is the "
+            "largest: take a larger epsilon, or a coarser grid"
+        )
+    return scales
 
 
 def matrix_cost(

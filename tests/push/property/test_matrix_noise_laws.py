@@ -3,10 +3,11 @@
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.privacy.matrix_noise import (
+    largest_factor,
     matrix_cost,
     matrix_scales,
     matrix_space,
@@ -15,9 +16,18 @@ from dppca.common.kernel.privacy.matrix_noise import (
 from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from tests.support.examples import examples
-from tests.support.matrix_rows import coded_row, layouts, packed_row, space_row
+from tests.support.matrix_rows import (
+    boxes,
+    coded_row,
+    layouts,
+    make_ball,
+    make_layout,
+    packed_row,
+    space_row,
+)
 
 ROUNDING = 2.0**-20  # of steps: what fixed-point divisions may leave
+HEAVY_SQUARES = make_layout(["num", "num"], weight=Fraction(2), square_weight=64)
 
 
 @settings(max_examples=examples(100))
@@ -35,6 +45,9 @@ def test_no_two_rows_are_further_apart_than_the_sensitivity(layout: Layout, seed
 
 @settings(max_examples=examples(60))
 @given(layout=layouts(), seed=st.integers(0, 2**32 - 1))
+@example(layout=make_ball(3, Fraction(3, 4)), seed=1)
+@example(layout=make_ball(3, None), seed=2)
+@example(layout=HEAVY_SQUARES, seed=3)
 def test_release_is_a_function_of_the_noised_matrix(layout: Layout, seed: int) -> None:
     # A' - A in the place of Z has to move every entry from that of A to that of A': so the released
     # vector is computed from A + Z alone, whatever A is.
@@ -49,7 +62,7 @@ def test_release_is_a_function_of_the_noised_matrix(layout: Layout, seed: int) -
 
 
 @settings(max_examples=examples(60))
-@given(layout=layouts(), seed=st.integers(0, 2**32 - 1))
+@given(layout=boxes(), seed=st.integers(0, 2**32 - 1))
 def test_noise_outside_of_the_rows_space_is_not_used(layout: Layout, seed: int) -> None:
     # Adding to all columns of a block alike, or to the entry of the count, changes nothing.
     rng = np.random.default_rng(seed)
@@ -71,6 +84,38 @@ def test_noise_outside_of_the_rows_space_is_not_used(layout: Layout, seed: int) 
 
 
 @settings(max_examples=examples(60))
+@given(layout=layouts(), seed=st.integers(0, 2**32 - 1))
+def test_divisions_round_by_less_than_three_units_times_the_largest_factor(
+    layout: Layout, seed: int
+) -> None:
+    side = layout.n_columns + layout.with_sums
+    drawn = np.random.default_rng(seed).integers(-(2**60), 2**60, (side, side)).astype(object)
+    drawn += drawn.T
+
+    noise = released_noise(layout, drawn)
+
+    nearly_exact = released_noise(layout, drawn * 2**100)
+    off = np.abs(noise * 2**100 - nearly_exact).max()
+    assert off < 3 * largest_factor(layout) * 2**100
+
+
+@settings(max_examples=examples(40))
+@given(layout=layouts())
+@example(layout=HEAVY_SQUARES)
+def test_no_matrix_moves_an_entry_by_more_than_the_largest_factor(layout: Layout) -> None:
+    # The norm of the map from Z to what is released, each entry of Z at its worst sign.
+    side = layout.n_columns + layout.with_sums
+    norm = np.zeros(layout.n_moments)
+    for i in range(side):
+        for j in range(i, side):
+            unit = np.zeros((side, side), dtype=object)
+            unit[i, j] = unit[j, i] = 2**80
+            norm += np.abs(np.asarray(released_noise(layout, unit) / 2**80, float))
+
+    assert norm.max() <= float(largest_factor(layout)) * (1 + 1e-12)
+
+
+@settings(max_examples=examples(60))
 @given(
     layout=layouts(),
     epsilon=st.fractions(Fraction(1, 1000), 20),
@@ -87,15 +132,25 @@ def test_cost_is_below_epsilon_and_close_to_it(
 
     cost = matrix_cost(space, scales, **facts)
     assert epsilon * Fraction(99, 100) < cost <= epsilon
+    # Each part of the noise alone costs less than epsilon.
+    assert 2 * epsilon * scales.scale > rows * space.nuclear * 4**layout.resolution_bits
+    assert epsilon * scales.blanket > space.entries * honest
 
 
 def _exact_matrix(layout: Layout, row: np.ndarray) -> np.ndarray:
     """Return u u' of a row in steps, as integers in the units of a draw."""
-    u = [Fraction(layout.scaled_weight)] + [Fraction(int(each)) for each in row]
+    front = [layout.scaled_weight] if layout.with_sums else []
+    u = [Fraction(int(each)) for each in [*front, *row]]
+    if layout.unit_ball:
+        return _units(u)
     for start, stop in layout.groups:
         scale = layout.target_weight if layout.attribute_of[start] in layout.targets else 1
         for column in range(start + 1, stop + 1):
             if layout.kinds[start] is ColumnKind.INDICATOR:
                 u[column] -= Fraction(2**layout.resolution_bits, stop - start)
             u[column] *= scale
+    return _units(u)
+
+
+def _units(u: list[Fraction]) -> np.ndarray:
     return np.asarray([[round(a * b * 2**FRACTION_BITS) for b in u] for a in u], dtype=object)

@@ -1,6 +1,8 @@
-"""Matrix noise: its densities in small, sensitivities that rows meet, and variances."""
+"""Matrix noise: its densities in small, sensitivities that rows meet, prices and variances."""
 
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,24 +10,20 @@ from scipy.special import kv, roots_laguerre
 
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.matrix_noise import (
+    MatrixScales,
     MatrixSpace,
     largest_factor,
+    matrix_cost,
     matrix_scales,
     matrix_space,
     released_noise,
     round_noise,
 )
-from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS
+from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS, LARGEST_SIDE
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from tests.support.matrix_rows import coded_row, make_layout, space_row
+from tests.support.matrix_rows import coded_row, make_ball, make_layout, space_row
 
 FALSE_ALARMS = 0.0  # all that is random has a seed
-
-
-def ball(columns: int, weight: Fraction | None) -> Layout:
-    kinds, own = (ColumnKind.NUMERIC,) * columns, tuple(range(columns))
-    scaled = int((weight or 1) * 2**10)
-    return Layout(kinds, own, 10, scaled, unit_ball=True, with_sums=weight is not None)
 
 
 def nuclear(u: np.ndarray, v: np.ndarray) -> float:
@@ -82,7 +80,7 @@ def test_one_column_less_is_not_private() -> None:
     moved = np.log(kv(0, 1e-9)) - np.log(kv(0, 0.5 * 0.1))
 
     assert moved > 10 * 0.1 / 2
-    assert matrix_space(ball(1, None)).columns == 2
+    assert matrix_space(make_ball(1, None)).columns == 2
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_some_rows_come_close_to_the_sensitivity_of_a_box(attributes: list[str |
 
 @pytest.mark.parametrize("weight", [None, Fraction(1, 2), Fraction(1), Fraction(3)])
 def test_rows_meet_the_sensitivity_of_a_ball(weight: Fraction | None) -> None:
-    space, rng = matrix_space(ball(3, weight)), np.random.default_rng(7)
+    space, rng = matrix_space(make_ball(3, weight)), np.random.default_rng(7)
     front = [] if weight is None else [float(weight)]
     found = 0.0
     for z in np.linspace(-1, 1, 401):
@@ -144,6 +142,108 @@ def test_counts_of_cells_share_epsilon() -> None:
     assert space.counts == 2 * (1 + 2 * Fraction(1, 2))
     # A count of weight 1 has the deviation of a product: sqrt(2) b_c = sqrt(2 m) c.
     assert scales.counts_scale == pytest.approx(scales.scale * space.columns**0.5, rel=1e-6)
+
+
+def test_histograms_without_tables_and_tables_without_histograms_move_counts() -> None:
+    layout = make_layout(["num", "num"])
+
+    with_histograms = replace(layout, histograms=((0, 4), (1, 3)), histogram_unit=3 * 2**19)
+    with_tables = replace(layout, tables=(6,), table_unit=2**19)
+
+    assert matrix_space(with_histograms).counts == 2 * 2 * Fraction(3, 2)
+    assert matrix_space(with_tables).counts == 2 * Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("space", "scales", "rows", "honest", "bits", "cost"),
+    [
+        # k N 4^g / (2 c) + D h / b + k L 4^g / b_c = 16/160 + 9/27 + 8/56
+        ((2, 1, 3), (80, 27, 56), 2, 3, 1, Fraction(1, 10) + Fraction(1, 3) + Fraction(1, 7)),
+        # 2/10 + 2/16, and no cells
+        ((2, 0, 2), (5, 16, 0), 1, 1, 0, Fraction(1, 5) + Fraction(1, 8)),
+        # N 4^g = 4.5 and L 4^g = 1.5 steps are rounded up, before they are times k = 3
+        (
+            (Fraction(9, 8), Fraction(3, 8), 1),
+            (30, 20, 60),
+            3,
+            5,
+            1,
+            Fraction(15, 60) + Fraction(5, 20) + Fraction(6, 60),
+        ),
+    ],
+)
+def test_cost_is_the_one_worked_out_by_hand(
+    space: tuple[Fraction, Fraction, int],
+    scales: tuple[int, int, int],
+    rows: int,
+    honest: int,
+    bits: int,
+    cost: Fraction,
+) -> None:
+    nuclear, counts, entries = space
+    moved = MatrixSpace(4, 4, Fraction(nuclear), Fraction(counts), entries)
+
+    found = matrix_cost(
+        moved, MatrixScales(*scales), rows=rows, honest=honest, resolution_bits=bits
+    )
+
+    assert found == cost
+
+
+def test_scale_is_above_the_one_worked_out_by_hand() -> None:
+    # Two numbers of weight 1/2: N = 2 (1/4 + 1/4 + 1/4) = 3/2, D = 2 + 3, m = 4.
+    space = matrix_space(make_layout(["num", "num"], weight=Fraction(1, 2)))
+
+    scales = matrix_scales(space, epsilon=Fraction(1, 2), rows=3, honest=4, resolution_bits=10)
+
+    # 3 (3/2) 4^10 / (2 (1/2)), and 5 times 4 over 1/2
+    assert Fraction(9, 2) * 4**10 < scales.scale < Fraction(9, 2) * 4**10 * Fraction(1001, 1000)
+    assert scales.blanket > 40
+
+
+@pytest.mark.parametrize("bits", [2, 6, 14])
+def test_no_other_share_of_the_blanket_makes_less_noise(bits: int) -> None:
+    # D and h are large beside N: the blanket takes up to half of epsilon.
+    space = MatrixSpace(9, 8, Fraction(5), Fraction(3), 44)
+
+    scales = matrix_scales(space, epsilon=Fraction(1), rows=1, honest=20, resolution_bits=bits)
+
+    def noise(share: float) -> float:
+        scale = (5 * 4**bits / 2 + 3 * 4**bits / 3) / (1 - share)
+        return float(9 * scale**2 + (44 * 20 / share) ** 2)
+
+    least = min(noise(share) for share in np.geomspace(1e-4, 0.999, 20_000))
+    found = 9 * scales.scale**2 + scales.blanket**2
+    assert found == pytest.approx(least, rel=0.01 if bits == 2 else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"epsilon": Fraction(0)}, "epsilon must be"),
+        ({"epsilon": Fraction(-1)}, "epsilon must be"),
+        ({"epsilon": 0.5}, "epsilon must be"),
+        ({"rows": 0}, "rows is 0"),
+        ({"rows": 1.5}, "rows must be an integer"),
+        ({"honest": 0}, "honest is 0"),
+        ({"honest": 2**15 + 1}, "honest is 32769"),
+        ({"honest": True}, "honest must be an integer"),
+        # One after the other, each of c, b and b_c alone is too large.
+        ({"nuclear": Fraction(2**50)}, "cannot be drawn"),
+        ({"entries": 2**52}, "cannot be drawn"),
+        ({"counts": Fraction(2**38), "side": 1, "rank": 2**20}, "cannot be drawn"),
+    ],
+)
+def test_scales_of_wrong_arguments_or_beyond_what_is_drawn_are_refused(
+    wrong: dict[str, Any], reason: str
+) -> None:
+    facts = {"side": 3, "rank": 3, "nuclear": Fraction(1), "counts": Fraction(0), "entries": 5}
+    asked = {"epsilon": Fraction(1, 1000), "rows": 1, "honest": 2, "resolution_bits": 10}
+    own = {name: wrong.get(name, value) for name, value in asked.items()}
+    space = MatrixSpace(**{name: wrong.get(name, value) for name, value in facts.items()})
+
+    with pytest.raises(SettingError, match=reason):
+        matrix_scales(space, **own)
 
 
 def test_grid_finer_by_eight_bits_makes_the_blanket_cost_little() -> None:
@@ -211,9 +311,39 @@ def test_release_of_tables_alone_has_no_matrix() -> None:
         matrix_space(layout)
 
 
-def test_too_many_columns_are_refused_with_the_reason() -> None:
-    with pytest.raises(SettingError, match="1023 columns at most, not 1024"):
-        matrix_space(make_layout(["bin"] * 1024))
+def test_secret_number_of_rows_is_refused() -> None:
+    # 1/K times the number of rows is taken off labels' sums: they would add up to it exactly.
+    layout = replace(make_layout(["num", 3]), count_unit=4**10)
+
+    with pytest.raises(SettingError, match="secret number of rows"):
+        matrix_space(layout)
+
+
+def test_weights_that_leave_too_few_digits_are_refused() -> None:
+    fits = make_layout(["num", "num"], weight=Fraction(1, 2**12), resolution_bits=14)
+    light = replace(fits, scaled_weight=1)
+
+    assert largest_factor(fits) < 2**30 < largest_factor(light)
+    assert matrix_space(fits).entries == 5
+    with pytest.raises(SettingError, match="too few digits"):
+        matrix_space(light)
+
+
+@pytest.mark.parametrize(
+    ("layout", "most"),
+    [
+        (make_layout(["bin"] * LARGEST_SIDE), LARGEST_SIDE - 1),
+        (make_ball(LARGEST_SIDE, Fraction(1)), LARGEST_SIDE - 1),
+        (make_ball(LARGEST_SIDE + 1, None), LARGEST_SIDE),
+    ],
+)
+def test_too_many_columns_are_refused_with_the_reason(layout: Layout, most: int) -> None:
+    with pytest.raises(SettingError, match=f"{most} columns at most, not {most + 1}"):
+        matrix_space(layout)
+
+
+def test_ball_without_sums_may_have_one_column_more() -> None:
+    assert matrix_space(make_ball(LARGEST_SIDE, None)).side == LARGEST_SIDE
 
 
 def _integers(z: np.ndarray) -> np.ndarray:

@@ -46,8 +46,9 @@ def test_draws_have_the_law_of_floating_point_ones(side: int, columns: int) -> N
         assert ks_2samp(each(drawn), each(floats)).pvalue > 1e-4
 
 
-def test_product_is_that_of_the_digits() -> None:
-    scale, side, columns, words = 2**40, 3, 5, 3
+@pytest.mark.parametrize(("scale", "side", "columns"), [(2**40, 3, 5), (5 * 4**14, 40, 41)])
+def test_product_is_that_of_the_digits(scale: int, side: int, columns: int) -> None:
+    words = 3
     drawn = wishart_difference(scale, side, columns, entropy=SeededEntropy(7))
 
     normals = exact_normals(2 * side * columns, entropy=(entropy := SeededEntropy(7)))
