@@ -47,6 +47,8 @@ faults: {refuse_if_above: 0.05}
 
 schema:
   max_rows_per_person: 1              # decide: the most rows of one person at one owner
+  # neighbours: added                # keeps each owner's number of rows secret; `plan --details`
+                                      # shows what that costs
   sum_weight: 0.5                     # twice the noise on means, less on everything else
   targets: [smoker]                   # what will be predicted, if anything: half the noise on its
                                       # products with others, more on the rest

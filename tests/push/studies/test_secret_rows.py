@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pytest
 
 from dppca.common.kernel.attestation.contributions import read_acknowledgement
 from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.errors import SettingError
 from dppca.owner.ledger.database import open_ledger
 from tests.support.census import census_rows
 from tests.support.curator import Curator
 from tests.support.noise import seed_noise
-from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.sites import BUDGET, OwnerSite, error_of, make_enrolled_site, policy_text
 
 FALSE_ALARMS = 0.0  # all noise has a seed
 N_ROWS = 7131
@@ -33,11 +35,20 @@ _NEW_EACH_TIME = re.compile(
 
 
 def contributed(
-    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch, *, n_rows: int
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch, *, n_rows: int, unit: str
 ) -> tuple[list[str], bytes]:
-    """Contribute rows to a new study; return what can be seen of it elsewhere, and its bytes."""
-    pyarrow.csv.write_csv(census_rows(n_rows), site.folder / "rows.csv")
-    study = curator.begin(site.name, "absent", neighbours="added")
+    """Contribute rows to a new study; return what can be seen of it elsewhere, and its bytes.
+
+    By person each has three rows, but for the last one.
+    """
+    rows = census_rows(n_rows).append_column("whose", pa.array(np.arange(n_rows) // 3))
+    pyarrow.csv.write_csv(rows, site.folder / "rows.csv")
+    key = ", key: whose" if unit == "person" else ""
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": f"path: rows.csv{key}"}))
+    most = None if unit == "person" else 1
+    study = curator.begin(
+        site.name, "absent", neighbours="added", unit=unit, max_rows_per_person=most
+    )
     began = curator.log.stat().st_size
     seed_noise(monkeypatch, seed=1)
     code, sent = site.run("contribute", study.name, "--yes")
@@ -61,13 +72,25 @@ def contributed(
     return [_NEW_EACH_TIME.sub("*", each) for each in texts], stored.payload
 
 
-def test_n_and_one_more_row_differ_in_the_noised_vector_alone(
-    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_n_and_one_more_differ_in_the_noised_vector_alone(
+    unit: str, curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = (make_enrolled_site(curator, tmp_path) for _ in range(2))
-    first, vector = contributed(curator, one, monkeypatch, n_rows=N_ROWS)
-    second, longer = contributed(curator, other, monkeypatch, n_rows=N_ROWS + 1)
+    first, vector = contributed(curator, one, monkeypatch, n_rows=N_ROWS, unit=unit)
+    second, longer = contributed(curator, other, monkeypatch, n_rows=N_ROWS + 1, unit=unit)
     assert second == first
-    assert not any(str(N_ROWS) in each for each in first)
+    assert not any(str(n) in each for each in first for n in (N_ROWS, N_ROWS // 3))
     moved = np.frombuffer(longer, "<i8") - np.frombuffer(vector, "<i8")
-    assert moved[-1] == 4**6, "the same noise, and one row more"
+    assert moved[-1] == 4**6, "the same noise, and one row or person more"
+
+
+def test_a_study_that_publishes_a_number_is_refused_where_the_budget_hides_it(
+    curator: Curator, tmp_path: Path
+) -> None:
+    site = make_enrolled_site(curator, tmp_path, budget=f"{BUDGET}, neighbours: added")
+    study = curator.begin(site.name, "absent")
+    code, message = error_of(site.run("contribute", study.name, "--yes"))
+    assert code == SettingError.exit_code
+    assert "publishes a number that population people keeps secret" in message
+    assert not site.entries
