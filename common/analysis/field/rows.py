@@ -6,7 +6,8 @@ and, as far as the noise allows, the products of every pair of attributes
 `dppca.common.analysis.field.binary_field`). If the release counts rows in tables and trees, the
 field's rows are weighted to meet these counts (`dppca.common.analysis.field.tilt`), chosen by
 their weights from a pool of more than twice as many, and changed in as few values as the marginals
-need. This is post-processing of a release.
+need. Then numbers are moved to vary together as far as the release knows it
+(`dppca.common.analysis.field.moved_numbers`). This is post-processing of a release.
 
 If a fit has not converged, `dppca.common.analysis.field.discretize` decodes the rows and the
 caller is informed. Rows of the unit ball, releases without sums and schemas of more than 2048
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,7 @@ from dppca.common.analysis.field.discretize import MOST_COLUMNS
 from dppca.common.analysis.field.field import Chains, FittedField, draw_blocks, fit_field
 from dppca.common.analysis.field.marginals import apportion
 from dppca.common.analysis.field.missed import Missed, Tail, find_missed
+from dppca.common.analysis.field.moved_numbers import MovedNumbers, fit_moves
 from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
 from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, fit_tilt, sample_by_weight
 from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, encode, row_codes
@@ -37,20 +40,22 @@ _LEAST_POOL = 8192  # rows of a pool for wide schemas
 _POOL_PER_ROW = 2.5  # rows of the pool for each one chosen: else the same come again and again
 _BLOCK_ROWS = 4096  # under one quota
 _SAMPLE_ROWS = 4096  # of which tables are counted to see what the field misses
+_MOVED_ROWS = 1 << 15  # on which moves are fitted
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFit:
     """A fitted field and its targets; rows can be drawn from it any number of times.
 
-    ``tilted`` is None if nothing was counted in tables. ``missed`` is what the release knows and
-    the rows do not have.
+    ``tilted`` is None if nothing was counted in tables, ``moves`` if numbers vary together as they
+    should already. ``missed`` is what the release knows and the rows do not have.
     """
 
     schema: Schema
     targets: FieldTargets
     fitted: FittedField
     tilted: TiltedPool | None = None
+    moves: MovedNumbers | None = None
     missed: tuple[Missed, ...] = ()
 
     @property
@@ -66,9 +71,10 @@ class FieldFit:
         other attributes are int32 codes of labels.
         """
         if self.tilted is None:
-            yield from self._plain_blocks(n_rows, rng)
+            blocks = self._plain_blocks(n_rows, rng)
         else:
-            yield from self._tilted_blocks(self.tilted, n_rows, rng)
+            blocks = self._tilted_blocks(self.tilted, n_rows, rng)
+        yield from blocks if self.moves is None else map(partial(self._moved, rng=rng), blocks)
 
     def with_tables(
         self, tables: Sequence[tuple[Partition, Counted]], rng: np.random.Generator
@@ -76,21 +82,34 @@ class FieldFit:
         """Return the field, tilted to the released counts of tables."""
         return replace(self, tilted=self._draw_pool(tables, rng))
 
+    def with_moves(self, rng: np.random.Generator) -> FieldFit:
+        """Return the field with the moves that numbers of its rows need."""
+        if self.targets.numeric.sum() < 2:
+            return self
+        most = max(_SAMPLE_ROWS, _POOL_VALUES // len(self.targets.marginals))
+        sample = self._sample(min(_MOVED_ROWS, most), rng)
+        tables = [] if self.tilted is None else [partition for partition, _ in self.tilted.tables]
+        return replace(self, moves=fit_moves(self.schema, self.targets, sample, tables, rng))
+
     def judged(self, rng: np.random.Generator, tail: Tail) -> FieldFit:
         """Return the field with what its rows miss of the release."""
         tables = [] if self.tilted is None else self.tilted.tables
+        sample = self._moved(self._sample(_SAMPLE_ROWS, rng), rng=rng)
         return replace(
             self,
-            missed=find_missed_by(self.schema, self.targets, self._sample(rng), tables, tail=tail),
+            missed=find_missed_by(self.schema, self.targets, sample, tables, tail=tail),
         )
 
-    def _sample(self, rng: np.random.Generator) -> list[Column]:
-        """Return some rows as they are drawn."""
+    def _moved(self, columns: list[Column], *, rng: np.random.Generator) -> list[Column]:
+        return columns if self.moves is None else self.moves.move(self.schema, columns, rng)
+
+    def _sample(self, n_rows: int, rng: np.random.Generator) -> list[Column]:
+        """Return rows as they are drawn, before numbers are moved."""
         if self.tilted is not None:
             pool = self.tilted
-            rows = sample_by_weight(pool.tilt.weights, _SAMPLE_ROWS, rng, order=pool.order)
+            rows = sample_by_weight(pool.tilt.weights, n_rows, rng, order=pool.order)
             return [column[rows] for column in pool.columns]
-        blocks = self._plain_blocks(_SAMPLE_ROWS, rng)
+        blocks = self._plain_blocks(n_rows, rng)
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
     def _plain_blocks(self, n_rows: int, rng: np.random.Generator) -> Iterator[list[Column]]:
@@ -290,7 +309,8 @@ def fit_released(
         return fit
     if tables:
         fit = fit.with_tables(tables, rng)
-    return fit.judged(rng.spawn(1)[0], tail)
+    of_judge, of_moves = rng.spawn(2)
+    return fit.with_moves(of_moves).judged(of_judge, tail)
 
 
 def released_targets(

@@ -222,12 +222,12 @@ def field_targets(
     between = np.not_equal.outer(attribute, attribute) & np.outer(occupied, occupied)
     real = np.concatenate(means)
     crossed = np.outer(real**2, variance_of_mean)
+    is_number = np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds])
     # The fit's noise is never below its own error; what is released is known better.
     shrunk = (entry_noise / noise) ** 2
     noise_variance = entry_variance + crossed + crossed.T
-    noise_variance = _with_own_error(shrunk * noise_variance, variance, reach)
+    noise_variance = _with_own_error(shrunk * noise_variance, variance, reach, is_number)
     products = _without_means(layout, (second - np.outer(real, real)) * between)
-    is_number = np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds])
     released, released_variance = _released(
         layout, pooled, second, shrunk * entry_variance, shrunk * variance_of_mean, is_number
     )
@@ -256,16 +256,21 @@ def field_targets(
     )
 
 
-def _with_own_error(known: Vector, variance: Vector, reach: Vector) -> Vector:
+def _with_own_error(
+    known: Vector, variance: Vector, reach: Vector, is_number: NDArray[np.bool_]
+) -> Vector:
     """Return the noise's variance of each product, never below that of the fit, shape (p, p).
 
     The fit's error is small for columns that vary little, such as a rare label or a number in a
-    small part of its bounds: there the release may know more than a fixed error would leave.
+    small part of its bounds: there the release may know more than a fixed error would leave. Chains
+    do not reach what it knows of two numbers; these are moved later
+    (`dppca.common.analysis.field.moved_numbers`).
     """
     least = np.maximum(
         _LEAST_CORRELATION * np.sqrt(np.outer(variance, variance)),
         _LEAST_PRODUCT * np.outer(reach, reach),
     )
+    least[np.ix_(is_number, is_number)] = _LEAST_NOISE
     noise: Vector = np.maximum(known, np.minimum(least, _LEAST_NOISE) ** 2)
     return noise
 
