@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from dppca.common.analysis.estimates.reasons import RuledOut
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.documents.names import one_line, require_party_name
 from dppca.common.kernel.documents.stated import Stated
@@ -64,6 +65,9 @@ class CheckedStudyDocument:
         dict[str, list[list[str]]],
         "attributes of whose labels several are one number, and these labels: a file of numbers "
         "cannot tell them apart",
+    ]
+    ruled_out: Annotated[
+        tuple[RuledOut, ...], "questions that no result of the study can answer, and why"
     ]
     next: Annotated[list[str], "commands for what to do now, with remarks as a shell has them"]
 
@@ -261,6 +265,7 @@ def check(file: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator study check study.yaml
     """
+    from dppca.common.analysis.estimates.reasons import ruled_out, ruled_out_lines
     from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
     from dppca.common.kernel.schema.attributes import list_labels
     from dppca.common.kernel.schema.texts import labels_of_one_number
@@ -288,6 +293,7 @@ def check(file: Path, *, as_json: bool) -> None:
         coded_columns=study.table.layout.n_columns,
         missing_values=describe_missing(study.table.attributes),
         wide_bins=find_wide_bins(study.table),
+        ruled_out=ruled_out(study.table),
         one_number={
             attribute.name: groups
             for attribute in study.table.attributes
@@ -311,6 +317,7 @@ def check(file: Path, *, as_json: bool) -> None:
         "The owners' keys are still missing." if lacks_keys else f"Digest: {study.digest}",
         *(f"Counted as missing: {each}." for each in checked.missing_values),
         *wide_bins_lines(study.table, checked.wide_bins),
+        *ruled_out_lines(study.table),
         *(
             f"ONE NUMBER: the labels {' and '.join(group)} of {name} are one number, so a program "
             "that takes them for numbers writes them alike: the column must be text in every file"

@@ -20,6 +20,7 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimates.reasons import RuledOut, ruled_out
 from dppca.common.analysis.estimators.relations import Relations, judge_relations
 from dppca.common.analysis.field.heaps import find_wide_bins
 from dppca.common.analysis.rows.refinement import PlannedRounds, plan_rounds
@@ -111,6 +112,9 @@ class StudyPlan:
         Mapping[str, float],
         "noise of an entry of the covariance by mechanism, after least squares, in coded units",
     ]
+    ruled_out: Annotated[
+        tuple[RuledOut, ...], "questions that no result of the study can answer, and why"
+    ] = ()
     seconds: Annotated[PlanSeconds | None, "times; null where nothing was timed"] = None
     plot: Annotated[PathText | None, "the plot; with `--plot`"] = None
 
@@ -263,6 +267,7 @@ def make_plan(
     return StudyPlan(
         study=study.name,
         digest=study.digest,
+        ruled_out=ruled_out(study.table),
         rows=dict(rows),
         assumption=assumption,
         components=k,

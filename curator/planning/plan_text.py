@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+from dppca.common.analysis.estimates.reasons import describe_ruled_out
 from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.analysis.forecast import UtilityForecast
 from dppca.common.analysis.rows.refinement import PlannedRounds
@@ -33,6 +34,7 @@ def plan_text(
         *([_table(plan, width)] if details else []),
         _widths(plan, width),
         _answers(plan, details=details),
+        [describe_ruled_out(each) for each in plan.ruled_out],
         _trusts(plan, width),
         _promises(plan, details=details),
         relations_lines(plan.relations),

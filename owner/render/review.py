@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
+from dppca.common.analysis.estimates.reasons import RuledOut, describe_ruled_out, ruled_out
 from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
@@ -164,6 +165,9 @@ class ReviewDocument(ChargedCost):
         str | None, "why `contribute` would refuse it, all reasons; null if it would not"
     ]
     coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
+    ruled_out: Annotated[
+        tuple[RuledOut, ...], "questions that no result of the study can answer, and why"
+    ] = ()
 
 
 def _review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
@@ -309,6 +313,7 @@ class ContributionPreview:
             grown=self.grown,
             read_otherwise=found.read_otherwise,
             refused="; ".join(map(str, self.refusals)) or None,
+            ruled_out=ruled_out(study.table),
             coded_by_rule=self.counted,
         )
 
@@ -443,6 +448,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
         *mapping_lines(found.coded_by_rule),
         *([] if found.read_otherwise is None else [f"  {_OTHERWISE.format(found.read_otherwise)}"]),
+        *map(describe_ruled_out, found.ruled_out),
         f"The curator adds up what all owners send. The result, {found.components}, "
         f"goes to {owners}.",
         "What it costs:",
