@@ -351,14 +351,17 @@ def policy_text(
 ) -> str:
     """Return a site's policy file, whose lifetime budget is exactly what the studies cost.
 
-    ``rows`` is the data file's path at the site; ``colluders``, with ``trust: aggregate``, is the
-    fewest that the site accepts; ``models`` is the epsilon of models that are released too.
+    The budget promises what the first of the studies does. ``rows`` is the data file's path at the
+    site; ``colluders``, with ``trust: aggregate``, is the fewest that the site accepts; ``models``
+    is the epsilon of models that are released too.
     """
-    costs = [calibrate(study) for study in studies]
-    people = {
+    costs, table = [calibrate(study) for study in studies], studies[0].table
+    people: dict[str, object] = {
         "who": "Everyone in these rows",
         "epsilon": decimal_text(sum((each.epsilon for each in costs), models)),
         "delta": decimal_text(max(each.delta for each in costs)),
+        "unit": table.unit.value,
+        "neighbours": table.neighbours.value,
     }
     data_set: dict[str, object] = {"population": "people", "path": rows}
     if colluders is not None:

@@ -263,33 +263,34 @@ class Schema(BaseModel):
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave later fields out of a document unless they have an effect."""
         document: dict[str, Any] = written(self)
+        dull: list[str] = []
         if not any(isinstance(each, Numeric) and each.histogram for each in self.attributes):
-            del document["histogram_weight"]
-        if self.unit is Unit.ROW:
-            del document["unit"]
-        else:
-            del document["max_rows_per_person"]
+            dull.append("histogram_weight")
+        dull.append("unit" if self.unit is Unit.ROW else "max_rows_per_person")
         if self.rows_counted == 1:
-            del document["rows_counted"]
+            dull.append("rows_counted")
         if not self.targets:
-            del document["targets"], document["target_weight"]
+            dull += ["targets", "target_weight"]
         if self.square_weight == 1:
-            del document["square_weight"]
+            dull.append("square_weight")
         if self.neighbours is NeighbourRelation.REPLACED:
-            del document["neighbours"]
+            dull.append("neighbours")
         if self.count_weight == 1:
-            del document["count_weight"]
+            dull.append("count_weight")
         if self.row_norm is not None and not self.row_norm.halved_products:
-            del document["row_norm"]["halved_products"]
+            document.get("row_norm", {}).pop("halved_products", None)
         if not self.tables:
-            del document["tables"], document["tables_weight"]
+            dull += ["tables", "tables_weight"]
         if not self.only_tables:
-            del document["only_tables"]
-        for each in document["attributes"]:
-            if each.get("missing_values", {}) == document["missing_values"]:
+            dull.append("only_tables")
+        of_all = document.get("missing_values", {})
+        for each in document.get("attributes", ()):
+            if each.get("missing_values", {}) == of_all:
                 each.pop("missing_values", None)
         if not self.missing_values:
-            del document["missing_values"]
+            dull.append("missing_values")
+        for name in dull:  # a caller may have left it out
+            document.pop(name, None)
         return document
 
     @classmethod

@@ -98,3 +98,41 @@ def test_a_text_where_a_flag_belongs_is_refused_and_never_read_as_true(
     make(False)
     with pytest.raises(SettingError, match=f"{place}.*: must be true or false"):
         make(text)
+
+
+CODES = {-9: "refused"}
+TABLE = [{"table": ["a", "b"]}]
+BALL = [{"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in "ab"]
+EACH_FIELD: dict[str, dict[str, Any]] = {
+    "resolution_bits": {"resolution_bits": 9},
+    "max_rows_per_person": {"max_rows_per_person": 3},
+    "unit": {"unit": "person", "max_rows_per_person": None},
+    "rows_counted": {"unit": "person", "max_rows_per_person": None, "rows_counted": 1},
+    "neighbours": {"neighbours": "added"},
+    "count_weight": {"neighbours": "added", "count_weight": 2},
+    "sum_weight": {"sum_weight": 2},
+    "row_norm": {"row_norm": {"halved_products": True}, "attributes": BALL},
+    "histogram_weight": {"histogram_weight": 2},
+    "targets": {"targets": ["a"]},
+    "target_weight": {"targets": ["a"], "target_weight": 3},
+    "square_weight": {"square_weight": 2, "attributes": [numeric_of("a", 0, 1), FLAGS[1]]},
+    "tables": {"tables": TABLE},
+    "tables_weight": {"tables": TABLE, "tables_weight": 2},
+    "only_tables": {"tables": TABLE, "only_tables": True},
+    "missing_values": {"missing_values": CODES},
+    "attributes": {"attributes": [{**FLAGS[0], "missing_values": CODES}, FLAGS[1]]},
+}
+
+
+@pytest.mark.parametrize("name", Schema.model_fields)
+def test_a_document_is_written_without_what_its_caller_leaves_out(name: str) -> None:
+    schema = Schema.from_document({"attributes": FLAGS, **EACH_FIELD[name]})
+    whole = schema.model_dump(mode="json")
+    some = schema.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert some.keys() == {key for key, value in whole.items() if value is not None}
+    assert Schema.from_document(some).digest == schema.digest
+    assert schema.model_dump(mode="json", exclude_defaults=True).keys() <= whole.keys()
+    assert schema.model_dump(mode="json", exclude_unset=True).keys() <= whole.keys()
+    for other in Schema.model_fields:
+        written = schema.model_dump(mode="json", exclude={other})
+        assert written.keys() == whole.keys() - {other}
