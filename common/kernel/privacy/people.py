@@ -29,8 +29,13 @@ them twice, and so are they in D there.
 A person who is added changes the sum by S alone, an element of M conv(V), so Delta is then the
 sensitivity to an added row, with the same addends. Where k rows weigh as min(k, c)
 (``rows_counted``), S is M min(k, c) times an average, at most M c times one: then c Delta takes the
-place of Delta. Replaced people have another bound then, and a total weight that would have to leave
-with noise, too: they are refused.
+place of Delta. A replaced person goes from weight m to m', both from 1 to c. The change is convex
+in both, so largest at their ends: c times a replaced row or, by the triangle inequality, a replaced
+row and c - 1 added ones,
+
+    max(c Delta, (c - 1) Delta_added + Delta),                                                  (4)
+
+the total weight being an entry. It prices a study of added people where people are replaced.
 
 Where people are replaced, their number is the same in neighbouring tables and is public. The number
 of rows is not: what is released depends on it through (1) alone.
@@ -70,10 +75,25 @@ def of_people(
         raise SettingError("people who weigh as several rows are added or removed, not replaced")
     l2_squared = rows_counted**2 * row.l2_squared
     moved = n_entries + n_halved
-    cross = 4 * l2_squared * moved  # (a + b)^2 = a^2 + b^2 + sqrt(4 a^2 b^2)
     return Sensitivity(
         l1=rows_counted * row.l1 + n_entries,
-        l2_squared=l2_squared + moved + isqrt(cross - 1) + 1,
+        l2_squared=_square_of_sum(l2_squared, moved),
         resolution_bits=row.resolution_bits,
         relation=_OF_PEOPLE[row.relation],
     )
+
+
+def of_weighed_rows(row: Sensitivity, added: Sensitivity, *, rows_counted: int) -> Sensitivity:
+    """Return (4), before the division, of a ``row`` that is replaced and one that is ``added``."""
+    c = rows_counted
+    both = _square_of_sum((c - 1) ** 2 * added.l2_squared, row.l2_squared)
+    squared = max(c**2 * row.l2_squared, both)
+    l1 = max(c * row.l1, (c - 1) * added.l1 + row.l1)
+    return Sensitivity(l1, squared, row.resolution_bits, row.relation)
+
+
+def _square_of_sum(one: int, other: int) -> int:
+    """Return the square of the sum of two norms, rounded up, from their squares."""
+    cross = 4 * one * other
+    root = isqrt(cross)
+    return one + other + root + (root * root < cross)

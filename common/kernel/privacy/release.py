@@ -37,7 +37,7 @@ from dppca.common.kernel.privacy.mechanisms import (
     fixed_noise,
 )
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
-from dppca.common.kernel.privacy.people import of_people
+from dppca.common.kernel.privacy.people import of_people, of_weighed_rows
 from dppca.common.kernel.privacy.receipts import (
     SOFTWARE,
     Claims,
@@ -224,8 +224,8 @@ def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | Non
 
     ``calibration`` is the study's. None where rows or people are replaced anyway. A person who has
     at most k rows is replaced by one with another number of them by replacing some rows and adding
-    or removing others, k in all: the sensitivity to one row is the larger of the two. People of
-    any number of rows weigh alike, so they are replaced as one row is.
+    or removing others, k in all: the sensitivity to one row is the larger of the two. People weigh
+    as one row, or from 1 to c (`of_weighed_rows`).
     """
     if not study.has_secret_rows:
         return None
@@ -233,6 +233,9 @@ def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | Non
     row = sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits)
     if table.unit is Unit.PERSON:
         layout = table.layout
+        shape, bits = AddedShape(sensitivity_shape(table), layout.count_weight), row.resolution_bits
+        added = added_sensitivity(shape, resolution_bits=bits)
+        row = of_weighed_rows(row, added, rows_counted=table.rows_counted)
         person = of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
         return calibration.law.cost(person, 1)
     larger = replace(row, l1=max(row.l1, own.l1), l2_squared=max(row.l2_squared, own.l2_squared))

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.people import WHOLE, PeopleMoments, PeopleSums
+from dppca.common.kernel.privacy.added_rows import AddedShape, added_sensitivity
+from dppca.common.kernel.privacy.people import of_people, of_weighed_rows
 from dppca.common.kernel.privacy.release import schema_sensitivity, sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import Relation, sensitivity
 from dppca.common.kernel.schema import MISSING, Schema
@@ -130,6 +132,32 @@ def test_no_added_person_moves_the_sums_more_than_the_claim(
     for _ in range(4):
         more = sums_of(schema, [*others, draw_person(schema, rng, 30)])
         change = np.abs(more.packed - sums_of(schema, others).packed).astype(object)
+        assert change.sum() <= claim.l1
+        assert (change**2).sum() <= claim.l2_squared
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    bits=st.sampled_from([1, 2, 10]),
+    counted=st.sampled_from([1, 3, 12]),
+)
+def test_a_replaced_person_with_a_cap_moves_no_more_than_is_priced(
+    seed: int, bits: int, counted: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    schema = schema_of_people(rng, bits, neighbours="added", rows_counted=counted)
+    layout = schema.layout
+    row = sensitivity(sensitivity_shape(schema), resolution_bits=bits)
+    shape = AddedShape(sensitivity_shape(schema), layout.count_weight)
+    added = added_sensitivity(shape, resolution_bits=bits)
+    weighed = of_weighed_rows(row, added, rows_counted=counted)
+    claim = of_people(weighed, n_entries=layout.n_entries)
+    others = [draw_person(schema, rng, 8) for _ in range(rng.integers(0, 3))]
+    for most in (1, 30, 30):
+        one, other = draw_person(schema, rng, most), draw_person(schema, rng, 30)
+        before, after = (sums_of(schema, [*others, each]) for each in (one, other))
+        change = np.abs(before.packed - after.packed).astype(object)
         assert change.sum() <= claim.l1
         assert (change**2).sum() <= claim.l2_squared
 

@@ -30,6 +30,7 @@ from dppca.common.kernel.privacy.release import (
     draw,
     read_moment_receipt,
     receipt_from_bytes,
+    replaced_charge,
     schema_sensitivity,
     sensitivity_shape,
 )
@@ -65,6 +66,18 @@ def test_moments_of_rows_are_no_release_of_people_and_the_other_way_round() -> N
     receipt = _draw(people, of_people, SeededEntropy(1)).receipt
     assert (receipt.noise.relation, receipt.noise.max_rows_per_person) == ("replace-person", None)
     assert receipt_from_bytes(receipt.canonical_bytes()) == receipt
+
+
+def test_people_who_weigh_as_several_rows_cost_more_where_they_are_replaced() -> None:
+    def replaced(**more: Any) -> Any:
+        capped = {"unit": "person", "max_rows_per_person": None, "neighbours": "added", **more}
+        study = _study(**capped)
+        found, own = replaced_charge(study, calibrate(study)), calibrate(study).charge
+        assert found is not None
+        return found.epsilon / own.epsilon
+
+    assert replaced() < 2
+    assert 1 <= replaced(rows_counted=3) < 2
 
 
 def test_products_of_half_the_variance_are_rounded_in_a_norm_that_counts_them_twice() -> None:
