@@ -424,6 +424,10 @@ FIELDS: Mapping[str, str] = MappingProxyType(
             )
         },
         "GaussianPrivacy.delta": "width",
+        **{
+            f"MatrixLaplacePrivacy.{field}": "a law of a whole release has an audit of its own"
+            for field in ("mechanism", "epsilon", "trust", "colluders")
+        },
         # The schema.
         "Schema.resolution_bits": "resolution",
         "Schema.max_rows_per_person": "rows",

@@ -16,7 +16,7 @@ in units of the columns' deviations. It knows no labels, on purpose. To shift a 
 brings their covariance to the release as well, but leaves values that only rows with that label
 have: the number has heaps, bounds and steps, and each label then has its own ones. Trees learn
 these, and are wrong about real rows. (On Adult, plain, at epsilon 8, boosted trees fell from .83 to
-.76; without such shifts they did not fall on any set.) Labels stay as they were drawn.
+.76; without such shifts they stayed at .83.) Labels stay as they were drawn.
 
 A number whose law is released gets its own values back, in the order of the y: its shares stay. If
 tables or trees count it, it gets them back within the cells that these count together, so no count

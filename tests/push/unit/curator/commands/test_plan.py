@@ -68,6 +68,8 @@ def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
         ("laplace", "1"),
         ("gaussian", "0.3"),
         ("gaussian", "1"),
+        ("matrix-laplace", "0.3"),
+        ("matrix-laplace", "1"),
     ]
     assert document["requested"]["epsilon"] == "1"
     assert document["bytes_up"] == 104

@@ -14,13 +14,14 @@ import pytest
 from pydantic import BaseModel
 
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import JOINT_LAWS, LAWS
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust, study_from_mapping
 from dppca.common.verification.weights import WeightTerms
 from dppca.owner.ledger.entries import ReleaseKind
 from dppca.owner.models.catalogue import METHODS
 from dppca.owner.selftest.every_kind import study_of
+from dppca.owner.selftest.joint_noise import joint_study
 from dppca.owner.selftest.kinds import (
     FIELDS,
     MAKES,
@@ -104,7 +105,8 @@ def test_a_field_that_the_table_varies_has_two_values_in_the_cases() -> None:
     once = {name for name in varied if len(found[name]) < 2}
     assert once <= {f"{law}Privacy.mechanism" for law in ("Laplace", "Gaussian")}
     sorts = {each.__name__ for each in models_of(Study)}
-    assert sorts - {name.split(".")[0] for name in found} == {"GrownTrees"}
+    joint = {type(joint_study(law).privacy).__name__ for law in JOINT_LAWS}
+    assert sorts - {name.split(".")[0] for name in found} == {"GrownTrees", *joint}
 
 
 def test_a_field_that_the_table_does_not_vary_has_a_reason() -> None:
