@@ -87,6 +87,14 @@ _row_options = _together(
         "name for --data.",
     ),
     click.option(
+        "--key",
+        "keys",
+        multiple=True,
+        metavar="[OWNER=]COLUMN",
+        help="Column that tells people apart, as `key` in policy.yaml: of one owner, or of all. "
+        "--data is then divided by person.",
+    ),
+    click.option(
         "--owners",
         type=int,
         help="With --data: M, by the study's names if it has as many, else owner-1 ... owner-M.",
@@ -189,6 +197,7 @@ def run_command(
     data: Path | None,
     formats: tuple[str, ...],
     mappings: tuple[str, ...],
+    keys: tuple[str, ...],
     owners: int | None,
     split: str | None,
     refine: str | None,
@@ -237,6 +246,7 @@ def run_command(
         data=rows,
         text_format=readings[""].text_format,
         readings=_own_readings(readings, data),
+        keys=_choose_keys(original, own, keys),
         split=split,
         **asked,
     )
@@ -317,6 +327,7 @@ def compose_command(
     data: Path | None,
     formats: tuple[str, ...],
     mappings: tuple[str, ...],
+    keys: tuple[str, ...],
     owners: int | None,
     split: str | None,
     seed: int,
@@ -360,7 +371,11 @@ def compose_command(
     aggregation = choose_aggregation(
         original, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
-    topology = Topology(study, target, image=image, aggregation=aggregation)
+    columns = _choose_keys(original, own, keys)
+    if len({columns.get(name, columns.get("", "")) for name in study.owners}) > 1:
+        raise SettingError("--key: containers have one policy, so all owners need the same column")
+    key = next(iter(columns.values()), "")
+    topology = Topology(study, target, key=key, image=image, aggregation=aggregation)
     with telling_full_disk(output, instead=ANOTHER_OUTPUT):
         holdings = write_study(
             output,
@@ -457,6 +472,25 @@ def _readings(
         path = stated["--mapping"].get(name)
         place = None if path is None else MappingPlace(Path(path))
         found[name] = FileReading(mapping=place) if form is None else FileReading(form, place)
+    return found
+
+
+def _choose_keys(study: Study, own: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, str]:
+    """Return the column that tells people apart, by owner; that of all others has an empty name."""
+    from dppca.common.kernel.schema.units import Unit
+
+    owners = [*_owner_files(own)]
+    found = _by_owner("--key", keys, owners)
+    if study.table.unit is Unit.PERSON and "" not in found:
+        lacking = [name for name in owners if name not in found]
+        if lacking or not owners:
+            whose = f" of {', '.join(lacking)}" if lacking else ""
+            raise SettingError(
+                f"the study has unit: person: name the column{whose} that tells people apart with "
+                "--key COLUMN, or --key OWNER=COLUMN for one owner"
+            )
+    if any(not column for column in found.values()):
+        raise SettingError("--key: name the column, such as --key person_id")
     return found
 
 

@@ -114,6 +114,8 @@ class ExperimentRequest:
         How the files of rows are written, if they are text and have no entry in ``readings``.
     readings
         How the file of an owner is read, or by an empty name the file of all rows.
+    keys
+        The column that tells people apart, by owner, or by an empty name of all other files.
     """
 
     command: str
@@ -132,6 +134,11 @@ class ExperimentRequest:
     test: Path | None = None
     text_format: TextFormat = USUAL
     readings: Mapping[str, FileReading] = field(default_factory=lambda: MappingProxyType({}))
+    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def key_of(self, owner: str) -> str:
+        """Column of an owner's rows that tells people apart; empty for none."""
+        return self.keys.get(owner, self.keys.get("", ""))
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
@@ -216,6 +223,7 @@ def _run_once(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Sim
         test=request.test,
         text_format=request.text_format,
         readings=request.readings,
+        keys=request.keys,
     )
     if request.target is not None:
         _require_two_labels(schema, request.target, holdings, test=request.test)
@@ -232,6 +240,7 @@ def _run_once(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Sim
             aggregation=request.aggregation,
             refinement=request.refinement,
             rows=rows,
+            keys={owner: key for owner in rows if (key := request.key_of(owner))},
             held_out=held_out,
             target=request.target,
             n_rows=drawn,
@@ -396,13 +405,17 @@ def _evaluate(
         seed=request.seed,
         split=request.split,
         test=None if request.test is None else str(request.test),
-        rows=SimulatedRows(sum(owner.rows for owner in run.owners), len(held_out[0])),
+        rows=SimulatedRows(len(training[0]), len(held_out[0])),
         alarms=[*alarms],
         coded_by_rule=tally.report().under(study.faults),
         privacy=SimulatedPrivacy(
             mechanism=claimed.law.name,
             relation=claimed.sensitivity.relation.value,
-            max_rows_per_person=study.max_rows_per_person,
+            unit=schema.unit.value,
+            max_rows_per_person=schema.max_rows_per_person,
+            counts=study.unit.counts,
+            n=result.header.n_rows,
+            n_estimated=study.has_secret_rows,
             entries=schema.layout.n_entries,
             federation=_guarantee(run, claimed),
         ),

@@ -13,6 +13,10 @@ by:COLUMN
     person identifiers (it need not be in the schema) no person has rows at two owners, as
     privacy requires; with a region, a year or a hospital the owners' rows differ in kind.
 
+With a key, the column that tells people apart, all rows of a person are held out or none, and
+``iid`` divides people. ``by:COLUMN`` of another column may still put a person's rows at several
+owners: an alarm then says so.
+
 The seed decides only which owner holds which row: noise never comes from it.
 
 A site's reader reads the files, so that a simulation reports on a file what its owner would be
@@ -35,8 +39,10 @@ from numpy.typing import NDArray
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import MISSING, Column, Schema
 from dppca.common.kernel.schema.attributes import Date, day_text, list_labels
+from dppca.common.kernel.schema.units import Unit
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.keys import key_texts
 from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.table import open_table
@@ -102,6 +108,7 @@ def hold_rows(
     test: Path | None = None,
     text_format: TextFormat = USUAL,
     readings: Mapping[str, FileReading] = MappingProxyType({}),
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> Holdings:
     """Read the rows and divide them.
 
@@ -109,9 +116,10 @@ def hold_rows(
     file for each of them. ``hold_out`` False leaves all rows with the owners, and so does ``test``,
     a file of rows that takes the place of those held out. ``text_format`` is that of all files that
     are text and have no entry in ``readings``, by owner, or by an empty name for a single file;
-    what is kept of them has the usual one. Files of which one is mapped, or which are of different
-    kinds, are kept as cells of the study's attributes. Raise `SettingError` or `DataError` like
-    `read_cells` and `divide`, or if files of owners do not fit together.
+    what is kept of them has the usual one. ``keys`` has, by owner or by an empty name for all
+    others, the column that tells people apart, which is kept too. Files of which one is mapped, or
+    which are of different kinds, are kept as cells of the study's attributes. Raise `SettingError`
+    or `DataError` like `read_cells` and `divide`, or if files of owners do not fit together.
     """
     if test is not None:
         held = hold_rows(
@@ -123,6 +131,7 @@ def hold_rows(
             hold_out=False,
             text_format=text_format,
             readings=readings,
+            keys=keys,
         )
         table, found = read_cells(test, schema, FileReading(text_format))
         alarms = [*held.alarms, *(f"test table: {line}" for line in found)]
@@ -135,14 +144,24 @@ def hold_rows(
         return readings.get(owner, FileReading(plain))
 
     if isinstance(data, Path):
-        column = split_column(split)
-        table, alarms = read_cells(data, schema, reading("", data), column=column)
-        division = divide(table, owners=len(owners), seed=seed, split=split, hold_out=hold_out)
-        table = table.select(names)
+        column, key = split_column(split), keys.get("", "")
+        table, alarms = _read_people(data, schema, reading("", data), key=key)
+        if column and column not in table.column_names:
+            groups = read_cells(data, schema, reading("", data), column=column)[0]
+            table = table.append_column(column, groups[column])
+        division = divide(
+            table, owners=len(owners), seed=seed, split=split, hold_out=hold_out, key=key
+        )
+        if key and (shared := _count_shared(find_people(table, key), division)):
+            alarms.append(
+                f"split {split} puts rows of {shared} people at several owners, for whom the "
+                f"promise does not hold: only by:{key} and iid keep a person's rows together"
+            )
+        kept_names = names if not key or key in names else [*names, key]
         parts = zip(owners, division.owners, strict=True)
         return Holdings(
-            {owner: table.take(part) for owner, part in parts},
-            table.take(division.held_out),
+            {owner: table.select(kept_names).take(part) for owner, part in parts},
+            table.select(names).take(division.held_out),
             _PARQUET if reading("", data).mapping else data,
             alarms,
         )
@@ -150,10 +169,12 @@ def hold_rows(
     coded = coded or len({_is_text(path) for path in data.values()}) > 1
     kept, apart, alarms = {}, [], []
     for owner in owners:
-        table, found = read_cells(data[owner], schema, reading(owner, data[owner]), coded=coded)
-        division = divide(table, owners=1, seed=seed, hold_out=hold_out)
+        key, path = keys.get(owner, keys.get("", "")), data[owner]
+        table, found = _read_people(path, schema, reading(owner, path), key=key, coded=coded)
+        division = divide(table, owners=1, seed=seed, hold_out=hold_out, key=key)
         kept[owner] = table.take(division.training)
-        apart.append(table.take(division.held_out))
+        others = [] if not key or key in names else [key]
+        apart.append(table.drop_columns(others).take(division.held_out))
         alarms += [f"{owner}: {line}" for line in found]
     return Holdings(kept, _joined(apart), _PARQUET if coded else data[owners[0]], alarms)
 
@@ -178,6 +199,44 @@ def count_groups(path: Path, schema: Schema, column: str, reading: FileReading) 
     """Number of values in a column, for one owner each."""
     cells = read_cells(path, schema, reading, column=column)[0]
     return int(_groups(cells, column).max()) + 1
+
+
+def _read_people(
+    path: Path, schema: Schema, reading: FileReading, *, key: str, coded: bool = False
+) -> tuple[Any, list[str]]:
+    """Return `read_cells` with the key's column, empty for none; refuse what a site would.
+
+    Raise `SettingError` for ``unit: person`` without a key, `DataError` for rows without one.
+    """
+    if schema.unit is Unit.PERSON:
+        place = local_files(path, reading.text_format).mapped(reading.mapping)
+        table = replace(open_table(place, schema), key=key)
+        if key:
+            table.require_key(key)
+        table.count_people()
+    return read_cells(path, schema, reading, column=key, coded=coded)
+
+
+def find_people(table: Any, key: str) -> NDArray[np.int64]:
+    """Number of each row's person, from 0: int64, shape (n_rows,). ``table`` is Arrow's."""
+    return number_people(table[key].combine_chunks())
+
+
+def number_people(cells: Any) -> NDArray[np.int64]:
+    """Number of each cell's person, from 0: int64, shape (n_rows,); a site's rule says who is one.
+
+    Cells that are no key are one person.
+    """
+    texts = key_texts(cells).dictionary_encode(null_encoding="encode")
+    people: NDArray[np.int64] = texts.indices.to_numpy().astype(np.int64)
+    return people
+
+
+def _count_shared(people: NDArray[np.int64], division: Division) -> int:
+    """Number of people with rows at several owners."""
+    apart = [np.unique(people[part]) for part in division.owners]
+    _, n_owners = np.unique(np.concatenate(apart), return_counts=True)
+    return int((n_owners > 1).sum())
 
 
 def read_cells(
@@ -272,29 +331,48 @@ def split_column(split: str) -> str:
 
 
 def divide(
-    table: Any, *, owners: int, seed: int, split: str = "iid", hold_out: bool = True
+    table: Any,
+    *,
+    owners: int,
+    seed: int,
+    split: str = "iid",
+    hold_out: bool = True,
+    key: str = "",
 ) -> Division:
     """Hold a fifth out and divide the rest; the division is deterministic in the seed.
 
     ``table`` is a ``pyarrow.Table``, ``owners`` a number, ``split`` is ``iid`` or ``by:COLUMN``;
-    ``hold_out`` False divides all rows. Raise `SettingError` for too few rows or values for the
-    number of owners, or an unknown split, and `DataError` if the table has no such column.
+    ``hold_out`` False divides all rows. With ``key``, a column that tells people apart, a fifth of
+    the people is held out, and ``iid`` divides people. Raise `SettingError` for too few rows or
+    values for the number of owners, or an unknown split, and `DataError` if the table has no such
+    column.
     """
-    n_rows = table.num_rows
-    n_held_out = round(HELD_OUT_SHARE * n_rows) if hold_out else 0
-    if owners < 1 or (hold_out and n_held_out < 1) or n_rows - n_held_out < owners:
+    people = find_people(table, key) if key else np.arange(table.num_rows)
+    n_people = int(people.max(initial=-1)) + 1
+    n_held_out = round(HELD_OUT_SHARE * n_people) if hold_out else 0
+    if owners < 1 or (hold_out and n_held_out < 1) or n_people - n_held_out < owners:
         condition = " with a fifth held out" if hold_out else ""
-        raise SettingError(f"{n_rows} rows cannot be divided among {owners} owners{condition}")
-    order = np.random.default_rng(seed).permutation(n_rows)
-    training, held_out = order[: n_rows - n_held_out], order[n_rows - n_held_out :]
+        counted = f"the rows of {n_people} people" if key else f"{n_people} rows"
+        raise SettingError(f"{counted} cannot be divided among {owners} owners{condition}")
+    order = np.random.default_rng(seed).permutation(n_people)
+    chosen = order[: n_people - n_held_out]
+    training = rows_of(chosen, people)
     if split == "iid":
-        parts = np.array_split(training, owners)
+        parts = [rows_of(part, people) for part in np.array_split(chosen, owners)]
     elif column := split_column(split):
         groups = _groups(table, column)
         parts = _by_group(training, groups[training], owners, split)
     else:
         raise SettingError(f'the split is "iid" or "by:COLUMN", not "{split}"')
-    return Division(tuple(parts), held_out)
+    return Division(tuple(parts), rows_of(order[n_people - n_held_out :], people))
+
+
+def rows_of(chosen: NDArray[np.int64], people: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of some people, person by person in their order."""
+    places = np.full(int(people.max(initial=-1)) + 1, -1)
+    places[chosen] = np.arange(len(chosen))
+    rows = np.flatnonzero(places[people] >= 0)
+    return rows[np.argsort(places[people[rows]], kind="stable")]
 
 
 def _groups(table: Any, column: str) -> NDArray[np.int64]:

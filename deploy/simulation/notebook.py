@@ -31,6 +31,8 @@ from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DataError, PrivacyError, SettingError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.people import PeopleSums
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
@@ -43,6 +45,7 @@ from dppca.common.kernel.schema.frames import (
     table_for,
     warn_of_rules,
 )
+from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
 from dppca.common.shell.charts import Chart, loadings_chart, scree_chart
 from dppca.common.shell.pictures import biplot_figure
@@ -64,7 +67,7 @@ from dppca.deploy.simulation.evaluate import (
 )
 from dppca.deploy.simulation.experiment import join_columns, with_owners
 from dppca.deploy.simulation.figures import marginal_chart
-from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
+from dppca.deploy.simulation.holdings import HELD_OUT_SHARE, number_people, rows_of
 from dppca.deploy.simulation.in_memory import continue_study, make_parties, read_study, run_study
 from dppca.deploy.simulation.synthesis import (
     OwnerSynthesis,
@@ -74,6 +77,7 @@ from dppca.deploy.simulation.synthesis import (
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport, KeyReport, key_line
 from dppca.owner.records.keys import count_rows_of_keys
+from dppca.owner.records.people import count_people
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 
@@ -88,7 +92,9 @@ SIMULATED = (
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRelease:
-    """Release of one owner from ``n_rows`` rows, with its claim of epsilon and delta.
+    """Release of one owner from ``n_rows`` rows or people, with its claim of epsilon and delta.
+
+    Where the study keeps that number secret, no real study can know it.
 
     ``charge`` is what the owner's ledger would be charged; a simulation charges no ledger.
     """
@@ -238,9 +244,11 @@ class Simulation:
 
     def __repr__(self) -> str:
         components, promise = self.components, self.guarantee
+        n, counts = components.n_rows, self.study.unit.counts
+        n_people = f"{'about ' * self.study.has_secret_rows}{n} {counts}"
         lines = [
             *(f"{line} †" for line in self.alarms),
-            f"Simulation of {self.study.name}: {len(self.owners)} owners, {components.n_rows} rows",
+            f"Simulation of {self.study.name}: {len(self.owners)} owners, {n_people}",
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
             f"{promise.delta}",
@@ -269,7 +277,8 @@ class Simulation:
     def _repr_html_(self) -> str:
         """Return the charges, the guarantee, the components and the utility as HTML."""
         charges = [(each.name, str(each.n_rows), each.epsilon, each.delta) for each in self.owners]
-        head = ("owner", "rows", "epsilon", "delta")
+        counts = f"{self.study.unit.counts}{' †' * self.study.has_secret_rows}"
+        head = ("owner", counts, "epsilon", "delta")
         promise = (
             f"To one person, all owners together: epsilon {self.guarantee.epsilon}, delta "
             f"{self.guarantee.delta}. {' '.join(self.guarantee.assumptions)}"
@@ -351,7 +360,8 @@ def simulate(
         study's.
     key
         The column of each table that tells people apart, such as ``person_id``; it need not be in
-        the study. The rows of each person are then counted.
+        the study. The rows of each person are then counted, and all of them are held out or none. A
+        study with ``unit: person`` needs it.
 
     Raises
     ------
@@ -391,10 +401,17 @@ def simulate(
             "study is a dppca.Study, or its file by text or pathlib.Path: read one with "
             "study_from_yaml"
         )
+    schema = study.table
+    cells: dict[str, pa.Array] = {}
     if key is not None:
         for name, frame in owners.items():
-            _require_rows_of_people(name, frame, key, study.max_rows_per_person)
-    schema = study.table
+            allowed = None if schema.unit is Unit.PERSON else study.max_rows_per_person
+            cells[name] = _read_key(name, frame, key, allowed)
+    elif schema.unit is Unit.PERSON:
+        raise SettingError(
+            "the study has unit: person: name the column that tells people apart, such as "
+            'key="person_id"'
+        )
     if target is not None:
         check_target(schema, target)
     elif test is not None:
@@ -409,9 +426,9 @@ def simulate(
     if tested is not None and not len(tested[0]):
         raise DataError("the test table has no rows")
     hold_out = target is not None and test is None
-    training, split = _divide(owners, schema, hold_out=hold_out, seed=seed)
+    training, split = _divide(owners, schema, cells, hold_out=hold_out, seed=seed)
     held_out = split if tested is None else tested
-    sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}
+    sums = {name: _sum_rows(name, schema, rows, cells) for name, rows in training.items()}
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
     study, charge = parties.study, request.price.charge
     rounds = [Round(study, calibrate(study))]
@@ -419,7 +436,8 @@ def simulate(
     if refinement is not None:
         further = continue_study(parties, result, refinement, entropy=entropy)
         counts = {
-            name: accumulate_moments(further.study.table, rows) for name, rows in training.items()
+            name: _sum_rows(name, further.study.table, rows, cells)
+            for name, rows in training.items()
         }
         last, more = run_study(
             further, counts, entropy=entropy, now=utc_now(), first=Published(study, result)
@@ -520,30 +538,66 @@ def _read(frame: Any, schema: Schema, name: str) -> list[Column]:
     return columns
 
 
-def _require_rows_of_people(name: str, frame: Any, key: str, allowed: int) -> None:
+def _read_key(name: str, frame: Any, key: str, allowed: int | None) -> pa.Array:
+    """Return the key's cells; refuse more rows of a person than ``allowed``, None for any number.
+
+    Raise `PrivacyError` for that, `DataError` where a site would refuse the column.
+    """
+    table = f"the table of {name}"
     try:
-        found = KeyReport(key, allowed, *count_rows_of_keys([read_cells(frame, key)]))
+        cells = read_cells(frame, key)
+        if allowed is None:
+            count_people([cells], title=table, key=key)
+            return cells
+        found = KeyReport(key, allowed, *count_rows_of_keys([cells]))
     except DataError as error:
-        raise DataError(f"the table of {name}: {error}") from error
+        said = str(error)
+        raise DataError(said if table in said else f"{table}: {said}") from error
     if not found.is_kept:
-        raise PrivacyError(f"the table of {name}: {key_line(found)}")
+        raise PrivacyError(f"{table}: {key_line(found)}")
+    return cells
+
+
+def _sum_rows(
+    name: str, schema: Schema, rows: list[Column], cells: Mapping[str, pa.Array]
+) -> Moments:
+    """Exact sums over an owner's rows or, with ``unit: person``, over its people."""
+    if schema.unit is not Unit.PERSON:
+        return accumulate_moments(schema, rows)
+    people = number_people(cells[name])
+    k = np.bincount(people)
+    sums = PeopleSums(schema)
+    sums.add(rows, k[people])
+    ks, counts = np.unique(k[k > 0], return_counts=True)
+    return sums.total(dict(zip(ks.tolist(), counts.tolist(), strict=True)))
 
 
 def _divide(
-    owners: Mapping[str, Any], schema: Schema, *, hold_out: bool, seed: int
+    owners: Mapping[str, Any],
+    schema: Schema,
+    cells: dict[str, pa.Array],
+    *,
+    hold_out: bool,
+    seed: int,
 ) -> tuple[dict[str, list[Column]], list[Column]]:
+    """Divide each owner's rows, by person where there are keys; ``cells`` of training rows stay."""
     rng = np.random.default_rng(seed)
     training: dict[str, list[Column]] = {}
     kept_back: list[list[Column]] = []
     for name, frame in owners.items():
         columns = _read(frame, schema, f"the table of {name}")
-        order = rng.permutation(len(columns[0]))
+        people = number_people(cells[name]) if name in cells else np.arange(len(columns[0]))
+        order = rng.permutation(int(people.max(initial=-1)) + 1)
         n_held_out = round(HELD_OUT_SHARE * len(order)) if hold_out else 0
         if len(order) - n_held_out < 1 or (hold_out and n_held_out < 1):
-            least = "3 rows, one of which is held out" if hold_out else "a row"
-            raise DataError(f"the table of {name} has {len(order)} rows; it needs {least}")
-        training[name] = [column[order[n_held_out:]] for column in columns]
-        kept_back.append([column[order[:n_held_out]] for column in columns])
+            counts = "people" if name in cells else "rows"
+            least = f"3 {counts}, one of which is held out" if hold_out else "a row"
+            raise DataError(f"the table of {name} has {len(order)} {counts}; it needs {least}")
+        kept, others = rows_of(order[n_held_out:], people), rows_of(order[:n_held_out], people)
+        training[name] = [column[kept] for column in columns]
+        kept_back.append([column[others] for column in columns])
+        if name in cells:
+            cells[name] = cells[name].take(pa.array(kept))
     return training, join_columns(kept_back)
 
 

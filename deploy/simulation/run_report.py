@@ -65,9 +65,13 @@ class SimulatedPrivacy:
 
     mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     relation: Annotated[str, "which tables are neighbours"]
+    unit: Annotated[str, "what the study counts: row or person"]
     max_rows_per_person: Annotated[
         int | None, "most rows of one person that are protected; null if any number is"
     ]
+    counts: Annotated[str, "what `n` and `owners[].rows` count, such as people"]
+    n: Annotated[int, "their number over all owners"]
+    n_estimated: Annotated[bool, "whether `n` is an estimate, because the number is secret"]
     entries: Annotated[int, "noised sums that each owner released"]
     federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
 

@@ -102,7 +102,7 @@ class SimulatedOwner:
     """One owner of a simulation."""
 
     name: Annotated[str, "name of the owner"]
-    rows: Annotated[int, "rows that it holds"]
+    rows: Annotated[int | None, "rows or people that its receipt states; null where secret"]
     epsilon: Annotated[float, "epsilon of its release"]
     delta: Annotated[float, "delta of its release"]
     charged: Annotated[PrivacyCost, "what its ledger was charged"]
@@ -111,6 +111,11 @@ class SimulatedOwner:
     ]
     seconds: Annotated[dict[str, float], "seconds of each of its commands"]
     bytes: Annotated[dict[str, int], "bytes that each sent or received"]
+
+    @property
+    def told(self) -> str:
+        """Number of its rows, in words."""
+        return "a secret number of" if self.rows is None else f"{self.rows:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,8 @@ class FederationTask:
         have keys; those of a second study, if there is to be one.
     rows
         Each owner's data file; it becomes the only data file of the owner's site.
+    keys
+        The column of each file that tells people apart, by owner; no entry for none.
     held_out
         Real rows that no owner gets.
     target
@@ -157,6 +164,7 @@ class FederationTask:
     aggregation: Aggregation | None
     refinement: Refinement | None
     rows: Mapping[str, Path]
+    keys: Mapping[str, str]
     held_out: Path
     target: str | None
     n_rows: Mapping[str, int] | None
@@ -180,6 +188,7 @@ def run_federation(task: FederationTask) -> FederationRun:
     Raise the `DppcaError` class with which a party failed.
     """
     study, aggregation, rows = task.study, task.aggregation, task.rows
+    keys = task.keys
     folder, output, n_rows = task.folder, task.output, task.n_rows
     with Processes(_imported(task.target)) as live:
         authority = make_authority(folder / "authority", days=_VALID_DAYS)
@@ -196,7 +205,7 @@ def run_federation(task: FederationTask) -> FederationRun:
             study_file.write_bytes(study.canonical_bytes())
         else:
             study_file.write_text(write_draft(study, aggregation), encoding="utf-8")
-        study, given = _gather(federation, sites, study_file, aggregation, rows)
+        study, given = _gather(federation, sites, study_file, aggregation, rows, keys)
         outcomes = live.each(
             sites, lambda site: site.use_result(study, task.target, n_rows=drawn(site))
         )
@@ -219,7 +228,7 @@ def run_federation(task: FederationTask) -> FederationRun:
         if task.refinement is not None:
             draft = folder / "second.yaml"
             _refine(federation, study, components, task.refinement, draft)
-            last, _ = _gather(federation, sites, draft, aggregation, rows, first=study)
+            last, _ = _gather(federation, sites, draft, aggregation, rows, keys, first=study)
             refined = last
             outcomes = live.each(
                 sites, lambda site: site.use_result(last, None, n_rows=drawn(site))
@@ -238,6 +247,7 @@ def _gather(
     draft: Path,
     aggregation: Aggregation | None,
     rows: Mapping[str, Path],
+    keys: Mapping[str, str],
     *,
     first: Study | None = None,
 ) -> tuple[Study, list[dict[str, CommandAnswer]]]:
@@ -252,7 +262,10 @@ def _gather(
     study = study_from_yaml(draft)
     federation.operate("study", "create", draft, "--yes")
     studies = [study] if first is None else [first, study]
-    given = live.each(sites, lambda site: site.contribute(studies, rows[site.name]))
+    given = live.each(
+        sites,
+        lambda site: site.contribute(studies, rows[site.name], key=keys.get(site.name, "")),
+    )
     # All at once: with spares, openers wait for each other's votes.
     opened = live.each(sites, lambda site: site.open_sum(study), at_once=len(sites))
     return study, [{**one, **other} for one, other in zip(given, opened, strict=True)]
@@ -307,8 +320,12 @@ class SiteDriver:
         """Print the site's keys for a study with ``trust: aggregate``."""
         return self._own("identity", study, *(["--opener"] if opener else []))
 
-    def contribute(self, studies: Sequence[Study], rows: Path) -> dict[str, CommandAnswer]:
+    def contribute(
+        self, studies: Sequence[Study], rows: Path, *, key: str = ""
+    ) -> dict[str, CommandAnswer]:
         """Send the release to the last of the studies, whose costs are the lifetime budget.
+
+        ``key`` is the column of the rows that tells people apart, empty for none.
 
         In the field, another steward supplies a masked study's digest.
         """
@@ -316,7 +333,7 @@ class SiteDriver:
         if rows.exists():
             shutil.move(rows, folder / rows.name)
         (folder / "policy.yaml").write_text(
-            policy_text(studies, rows.name, colluders=study.privacy.colluders)
+            policy_text(studies, rows.name, key=key, colluders=study.privacy.colluders)
         )
         compared = ("--digest", study.digest) if study.trust is Trust.AGGREGATE else ()
         return {"contribute": self._own("contribute", study.name, "--yes", *compared)}
@@ -347,13 +364,19 @@ class SiteDriver:
 
 
 def policy_text(
-    studies: Sequence[Study], rows: str, *, colluders: int | None, models: Decimal = Decimal(0)
+    studies: Sequence[Study],
+    rows: str,
+    *,
+    colluders: int | None,
+    key: str = "",
+    models: Decimal = Decimal(0),
 ) -> str:
     """Return a site's policy file, whose lifetime budget is exactly what the studies cost.
 
     The budget promises what the first of the studies does. ``rows`` is the data file's path at the
-    site; ``colluders``, with ``trust: aggregate``, is the fewest that the site accepts; ``models``
-    is the epsilon of models that are released too.
+    site; ``colluders``, with ``trust: aggregate``, is the fewest that the site accepts; ``key``
+    is the column that tells people apart, empty for none; ``models`` is the epsilon of models that
+    are released too.
     """
     costs, table = [calibrate(study) for study in studies], studies[0].table
     people: dict[str, object] = {
@@ -364,6 +387,8 @@ def policy_text(
         "neighbours": table.neighbours.value,
     }
     data_set: dict[str, object] = {"population": "people", "path": rows}
+    if key:
+        data_set["key"] = key
     if colluders is not None:
         data_set["aggregate"] = {"colluders": colluders}
     return yaml.safe_dump({"populations": {"people": people}, "data_sets": {DATA_SET: data_set}})
@@ -417,7 +442,7 @@ def owner_run(
     charge: Mapping[str, Any] = answers["contribute"].document
     return SimulatedOwner(
         name=name,
-        rows=int(charge["rows"]),
+        rows=int(charge["rows"]) or None,
         epsilon=float(charge["epsilon"]),
         delta=float(charge["delta"]),
         charged=PrivacyCost.read(charge),

@@ -54,7 +54,7 @@ def make_story(
     utility = report.utility
     assert utility is not None  # noqa: S101 - the demo has a target
     privacy, first = report.privacy, report.owners[0]
-    holdings = ", ".join(f"{owner.name} {owner.rows:,}" for owner in owners)
+    holdings = ", ".join(f"{owner.name} {owner.told}" for owner in owners)
     sent = next(step.bytes for step in report.steps if step.name == "contribute")
     worst = max(owner.epsilon for owner in owners)
     found = [
@@ -81,7 +81,7 @@ def make_story(
         f"HOW IT WAS DONE. The rows of the RAND Health Insurance Experiment, one per person and "
         f"year, were divided: {holdings}. Nobody got another {report.rows.held_out:,}. Each owner "
         "was a process with a folder of its own, and the curator another; they talked over mutual "
-        f"TLS. Each owner sent one message: {privacy.entries} sums of {first.rows:,} rows, each "
+        f"TLS. Each owner sent one message: {privacy.entries} sums of {first.told} rows, each "
         f"with {privacy.mechanism} noise from the operating system ({sent:,} bytes from all owners "
         "together), and the number of its rows. No row left, and no model.",
         f"WHAT IT COST, AND WHAT THAT MEANS. Each owner's ledger was charged epsilon {worst:g}, "

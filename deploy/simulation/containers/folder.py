@@ -168,6 +168,7 @@ def write_study(
         hold_out=topology.target is not None,
         text_format=text_format,
         readings=readings,
+        keys={"": topology.key} if topology.key else {},
     )
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
         with telling_full_disk(Path(name), instead=ANOTHER_TMPDIR):

@@ -58,6 +58,8 @@ class Topology:
         Origin of the file, for its head; True if Compose may build the images, in a checkout.
     aggregation
         Makes it a study with ``trust: aggregate``, once the owners have keys.
+    key
+        Column of the rows that tells people apart; empty for none.
     """
 
     study: Study
@@ -70,6 +72,7 @@ class Topology:
     image: str = DEFAULT_IMAGE
     built_here: bool = False
     aggregation: Aggregation | None = None
+    key: str = ""
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -179,7 +182,9 @@ def _filled(template: str, **values: object) -> str:
 def _policy(topology: Topology) -> object:
     colluders = None if topology.aggregation is None else topology.aggregation.colluders
     path = f"/data/{topology.rows or 'rows.csv'}"
-    policy: object = yaml.safe_load(policy_text([topology.study], path, colluders=colluders))
+    policy: object = yaml.safe_load(
+        policy_text([topology.study], path, key=topology.key, colluders=colluders)
+    )
     return policy
 
 

@@ -39,6 +39,65 @@ def test_every_row_goes_to_one_owner_or_is_held_out(
     assert max(sizes) - min(sizes) <= 1
 
 
+@given(
+    ks=st.lists(st.integers(1, 9), min_size=40, max_size=80),
+    owners=st.integers(1, 5),
+    split=st.sampled_from(["iid", "by:person"]),
+    seed=SEEDS,
+)
+def test_no_persons_rows_are_divided_where_a_column_tells_people_apart(
+    ks: list[int], owners: int, split: str, seed: int
+) -> None:
+    people = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(ks)), ks))
+    table = pa.table({"person": [f" {each}.0" if each % 2 else f"{each}" for each in people]})
+    division = divide(table, owners=owners, seed=seed, split=split, key="person")
+    parts = [*division.owners, division.held_out]
+    assert sorted(np.concatenate(parts)) == [*range(len(people))]
+    found = [set(people[part]) for part in parts]
+    assert sum(map(len, found)) == len(ks)
+    assert len(found[-1]) == round(0.2 * len(ks))
+    sizes = [len(each) for each in found[:-1]]
+    assert split != "iid" or max(sizes) - min(sizes) <= 1
+
+
+def test_people_at_several_owners_are_told(tmp_path: Path) -> None:
+    data, schema = tmp_path / "rows.csv", _schema("a", "b")
+    people = [f"{row % 3},x,{row // 2},{row % 2}" for row in range(40)]
+    data.write_text("\n".join(["a,b,person,region", *people]))
+    for split, told in (("by:region", "rows of 20 people at several owners"), ("iid", "")):
+        held = hold_rows(
+            data,
+            ["p", "q"],
+            schema=schema,
+            seed=1,
+            split=split,
+            hold_out=False,
+            keys={"": "person"},
+        )
+        assert [told in alarm for alarm in held.alarms if "people" in alarm] == [True] * bool(told)
+        assert {*held.owners["p"].column_names} == {"a", "b", "person"}
+        assert held.held_out.column_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "said"),
+    [
+        ("", SettingError, "unit: person: name the column"),
+        ("nobody", DataError, "no column nobody"),
+        ("person", DataError, "1 rows of .* have no person"),
+    ],
+)
+def test_people_whom_a_site_could_not_tell_apart_are_refused(
+    tmp_path: Path, key: str, error: type[Exception], said: str
+) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,person\n" + "1,x,7\n" * 9 + "1,x,\n")
+    schema = Schema.from_document({**_schema("a", "b").model_dump(), "unit": "person"})
+    for given_data in (data, {"p": data}):
+        with pytest.raises(error, match=said):
+            hold_rows(given_data, ["p"], schema=schema, seed=0, keys={"": key} if key else {})
+
+
 @given(values=ROWS, seed=SEEDS)
 def test_a_split_by_a_column_keeps_each_value_at_one_owner(values: list[str], seed: int) -> None:
     # Two labels that every draw holds many times, so that two owners can always be served.

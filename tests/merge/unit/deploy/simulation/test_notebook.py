@@ -1,5 +1,6 @@
 """A study from Python: the parties' own steps on tables in memory, marked as a simulation."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from dppca.deploy.simulation.notebook import SIMULATED, Simulation
 from tests.support.latent_rows import make_rows
 from tests.support.masked import make_masked_study
 from tests.support.noise import seed_noise
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_study, study_document
 
 FALSE_ALARMS = 0.0  # all noise has a seed
 STUDY = make_study("latent", epsilon="100000", components={"count": 2})
@@ -82,6 +83,38 @@ def test_rows_of_one_person_are_counted_where_a_key_is_named(kind: str) -> None:
             dppca.simulate(owners, STUDY, key="person")
     with pytest.raises(DataError, match=r"the table of hospital: .*no column nobody"):
         dppca.simulate(owners, STUDY, key="nobody")
+
+
+def _of_people(**schema: object) -> str:
+    fields: dict[str, Any] = {"max_rows_per_person": None, "unit": "person", **schema}
+    return yaml.safe_dump(study_document(FLAGS, epsilon="5000", **fields))
+
+
+FLAGS = [binary_of("a", ["n", "y"]), binary_of("b", ["n", "y"])]
+
+
+@pytest.mark.parametrize("neighbours", ["replaced", "added"])
+def test_rows_of_one_person_weigh_as_one(neighbours: str) -> None:
+    text = _of_people(neighbours=neighbours)
+    k = [1] * 300 + [7] * 100  # whoever has 7 rows says yes
+    rows = {
+        "a": np.repeat(["n"] * 300 + ["y"] * 100, k),
+        "b": np.repeat(["n", "y"] * 200, k),
+        "person": np.repeat(np.arange(400), k),
+    }
+    found = dppca.simulate({"north": rows}, text, key="person")
+    assert found.owners[0].n_rows == 400
+    _, yes = dppca.estimates(found.released).proportion("a").estimates
+    assert yes.estimate == pytest.approx(0.25, abs=0.01)
+    about = "about " * (neighbours == "added")
+    assert re.search(rf"1 owners, {about}\d+ people", repr(found))
+    with_target = dppca.simulate({"north": rows}, text, "b", key="person")
+    assert with_target.owners[0].n_rows == 320, "a fifth of the people is held out"
+    with pytest.raises(SettingError, match='such as key="person_id"'):
+        dppca.simulate({"north": rows}, text)
+    rows["person"] = [None, *rows["person"][1:]]
+    with pytest.raises(DataError, match="1 rows of the table of north have no person"):
+        dppca.simulate({"north": rows}, text, key="person")
 
 
 def test_with_little_noise_the_components_are_those_of_all_rows_together() -> None:

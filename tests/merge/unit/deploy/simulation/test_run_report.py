@@ -61,7 +61,11 @@ ANSWER = Estimates(expected_moments(demo_study(), calibrate(demo_study()), [5384
 PRIVACY = SimulatedPrivacy(
     mechanism="laplace",
     relation="bounded",
+    unit="row",
     max_rows_per_person=1,
+    counts="rows",
+    n=3 * 5384,
+    n_estimated=False,
     entries=135,
     federation=compose_guarantee(demo_study(), calibrate(demo_study())),
 )
@@ -364,7 +368,7 @@ def test_the_field_that_did_not_converge_is_named_and_stands_out(
 
 def test_a_test_table_is_named_where_rows_would_be_held_out(report: SimulationReport) -> None:
     shown = replace(report, test="tried|<on>.csv")
-    assert "3 owners, 4,038 in the test table `tried\\|<on>.csv`. 12.3 s." in make_markdown(shown)
+    assert "3 owners, 4,038 in the test table `tried\\|<on>.csv` †. 12.3 s." in make_markdown(shown)
     assert "3 owners, 4,038 in the test table tried|&lt;on&gt;.csv." in make_page(shown)
 
 
@@ -419,3 +423,24 @@ def test_that_nothing_was_found_is_the_first_answer(document: Any) -> None:
     document["components"]["noise_edge"] = 0.5
     answer = make_markdown(document).split("**. †")[0].partition("\n- ")[2]
     assert answer.startswith("Nothing was found: all 4 components may be noise. ε 1 is spent.")
+
+
+def test_a_secret_number_of_people_is_told_as_an_estimate(report: SimulationReport) -> None:
+    owners = tuple(replace(owner, rows=None) for owner in report.owners)
+    privacy = replace(
+        report.privacy,
+        unit="person",
+        max_rows_per_person=None,
+        counts="people",
+        n=5020,
+        n_estimated=True,
+    )
+    secret = replace(report, owners=owners, privacy=privacy)
+    for text in (make_markdown(secret), make_page(secret)):
+        assert "unit: person, with any number of rows. From about 5,020 people." in text
+        assert "secret" in text
+    assert "| owner | people | " in make_markdown(secret)
+    document = to_document(secret)
+    assert {owner["rows"] for owner in document["owners"]} == {None}
+    assert (document["privacy"]["n"], document["privacy"]["n_estimated"]) == (5020, True)
+    assert "From 16,152 rows." in make_markdown(report)

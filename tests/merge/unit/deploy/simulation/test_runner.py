@@ -32,6 +32,9 @@ def test_the_budget_of_a_site_promises_what_its_study_does(
     site = tmp_path / "site"
     enrol(site, name="owner-1", curator="hub.example:7443")
     study = make_study("small", **changes)
-    (site / "policy.yaml").write_text(policy_text([study], "rows.csv", colluders=None))
-    (people,) = load_policy(load_site(site)).populations
+    text = policy_text([study], "rows.csv", key="person", colluders=None)
+    (site / "policy.yaml").write_text(text)
+    policy = load_policy(load_site(site))
+    assert policy.data_set("rows").key == "person"
+    (people,) = policy.populations
     assert people.promise is promise is kept_promise(calibrate(study).sensitivity.relation)
