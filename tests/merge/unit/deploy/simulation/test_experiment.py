@@ -163,6 +163,38 @@ def test_options_that_do_not_say_who_holds_what_are_refused(
         CliRunner().invoke(cli, [*fixed, *given], catch_exceptions=False)
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "says"),
+    [
+        ("run", ["--data", "ROWS", "--owners", "2"], "unit: person: name the column that tells"),
+        ("run", ["OWN", "--key", "alpha=x"], "unit: person: name the column of beta that tells"),
+        ("run", ["OWN", "--key", "gamma=x"], "--key gamma: no --owner gamma=FILE is given"),
+        ("run", ["OWN", "--key", "alpha=x", "--key", "beta="], "--key: name the column"),
+        ("compose", ["OWN", "--key", "x", "--key", "beta=a"], "all owners need the same column"),
+        (
+            "run",
+            ["OWN", "--key", "x", "--refine", "ill", "--refine-epsilon", "1"],
+            "keeps the number of rows secret",
+        ),
+    ],
+)
+def test_a_key_that_does_not_say_whose_rows_these_are_is_refused(
+    tmp_path: Path, command: str, options: list[str], says: str
+) -> None:
+    study, output = tmp_path / "study.yaml", tmp_path / "out"
+    fields: dict[str, Any] = {"unit": "person", "neighbours": "added", "max_rows_per_person": None}
+    made = make_study("latent", owners=["alpha", "beta"], **fields)
+    study.write_bytes(made.canonical_bytes())
+    rows = save_rows(make_rows(60), tmp_path / "rows.parquet")
+    own = ["--owner", f"alpha={rows}", "--owner", f"beta={rows}"]
+    given = [str(rows) if each == "ROWS" else each for each in options if each != "OWN"]
+    given += own * ("OWN" in options)
+    line = [command, "--study", str(study), "--output", str(output), *given]
+    with pytest.raises(SettingError, match=says):
+        CliRunner().invoke(cli, line, catch_exceptions=False)
+    assert not output.exists()
+
+
 def test_files_of_the_studys_owners_leave_its_digest_and_new_names_are_asked_for(
     tmp_path: Path,
 ) -> None:
