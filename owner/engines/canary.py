@@ -22,6 +22,7 @@ from dppca.owner.records.table import CellBatch
 _BOX: Final = """{
     "resolution_bits": 10, "sum_weight": 0.75, "histogram_weight": 0.5,
     "targets": ["b"], "target_weight": 3, "square_weight": 2, "tables_weight": 1.5,
+    "neighbours": "added", "count_weight": 0.25,
     "missing_values": {"2.5": "lost", "-998": "", "x": ""},
     "tables": [
         {"table": ["z", "d", "u"], "cells": {"z": 2, "d": 2}},
@@ -61,6 +62,7 @@ _ALONE: Final = {
     "only_tables": True,
     "targets": [],
     "square_weight": 1,
+    "count_weight": 1,
 }
 CANARY: Final = (*_WHOLE, Schema.from_document(_ALONE))
 """Schemas of the rows: in a box, in the unit ball with and without sums, and tables alone."""

@@ -57,6 +57,7 @@ UNREMARKED: dict[str, Any] = {
     "declared_missing": 0,
     "commonest_out": "",
     "value_labels": {},
+    "near_labels": {},
     "outcomes": {},
 }
 
