@@ -6,8 +6,8 @@ noise is judged *after* its least squares over blocks, which needs no other nois
 root mean square over all pairs of columns of different attributes and the squares of numbers, with
 values spread evenly.
 
-Limits: it weighs all pairs alike, and knows no components. From `MOST_COLUMNS` on it is not
-computed.
+Limits: it weighs all pairs alike, and knows no components. It is not computed for more than
+`MOST_COLUMNS`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from dppca.common.kernel.schema.layout import ColumnKind
 from dppca.common.kernel.study import Study
 from dppca.curator.planning.forecaster import with_privacy
 
-MOST_COLUMNS = 120
+MOST_COLUMNS = 120  # coded; all pairs of pairs are weighed, whose number grows with the fourth power
 CLEARLY = 0.9
 """Part of another law's noise from which on a law is worth a change."""
 JOINT_SUM_WEIGHT = 0.75

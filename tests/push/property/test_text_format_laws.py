@@ -124,5 +124,7 @@ def test_a_format_is_for_all_texts_of_a_folder_and_for_no_other_file(tmp_path: P
 def test_a_format_for_files_that_are_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"which is for files such as .* and holds none: leave it out"):
+    with pytest.raises(
+        DataError, match=r"which is for files such as .* and holds none: leave it out"
+    ):
         local_files(path, TextFormat(";")).open()
