@@ -25,7 +25,7 @@ from dppca.common.kernel.schema.layout import ColumnKind
 from dppca.common.kernel.study import Study
 from dppca.curator.planning.forecaster import with_privacy
 
-MOST_COLUMNS = 120  # coded; all pairs of pairs are weighed, whose number grows with the fourth power
+MOST_COLUMNS = 120  # coded; pairs of pairs are weighed, and their number grows fast
 CLEARLY = 0.9
 """Part of another law's noise from which on a law is worth a change."""
 JOINT_SUM_WEIGHT = 0.75
