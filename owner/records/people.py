@@ -8,7 +8,8 @@ the first. Equal totals are not enough, for one row could have taken another's p
 
 Which cells are one key is decided in `dppca.owner.records.keys`, by one cell alone. Refused is a
 column that has no key for some row, or by whose types one person could have two: several types over
-parts, and floating-point numbers of 2^53 or more, which are not all there.
+parts, and floating-point numbers from 2^53 (2^24, 2^11) in 64 (32, 16) bits, which are not all
+there.
 
 Counts are held by 16 bytes of each key: keys of up to 15 bytes as they are, longer ones by a digest
 that has a key of this process, so that nobody can choose a user name that is one person with
@@ -35,7 +36,7 @@ from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts
 
 _SHORT: Final = 15  # bytes of a key that are kept as they are
 _LONG: Final = 255  # first byte of a digest; that of a short key is its length
-_WHOLE_FLOATS: Final = 2.0**53
+_WHOLE_FLOATS: Final = {16: 11, 32: 24, 64: 53}  # binary digits of a number, by bits of its type
 
 
 class PeopleCounts:
@@ -129,11 +130,12 @@ class _Types:
             )
         self.form = form
         if pa.types.is_floating(kind):
+            digits = _WHOLE_FLOATS[kind.bit_width]
             largest = pc.max(pc.abs(cells.cast(pa.float64()))).as_py()
-            if largest is not None and largest >= _WHOLE_FLOATS:
+            if largest is not None and largest >= 2**digits:
                 raise DataError(
-                    f"{self.key} of {self.title} has floating-point numbers of 2^53 or more, of "
-                    "which some stand for several people: write it as text or as whole numbers"
+                    f"{self.key} of {self.title} has floating-point numbers of 2^{digits} or more, "
+                    "of which some stand for several people: write it as text or as whole numbers"
                 )
 
 

@@ -39,13 +39,15 @@ class Wanted(NamedTuple):
     """Columns to read: those called ``names``, at most ``batch_rows`` rows at a time.
 
     ``labels`` are those of them that the format may give as dictionaries; ``attributes`` are the
-    schema's, by column.
+    schema's, by column. ``key`` is the one that tells people apart where each needs a key of its
+    own: a reader refuses cells that it cannot tell apart (`DataError`).
     """
 
     names: Sequence[str]
     batch_rows: int
     labels: Collection[str] = ()
     attributes: Mapping[str, Attribute] = MappingProxyType({})
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -219,7 +219,7 @@ class Table:
                 "Export it again, or correct them; `dppca-owner check` with a study of unit: row "
                 "lists them"
             )
-        arrays = self.source.read(Wanted((self.key,), _BATCH_ROWS))
+        arrays = self.source.read(Wanted((self.key,), _BATCH_ROWS, key=self.key))
         return count_people(
             (self.source.key_cells(self.key, cells) for (cells,) in arrays),
             title=self.title,

@@ -13,7 +13,7 @@ end the process. So the rectangle is measured first.
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -56,6 +56,9 @@ class WorkbookRows(Rows):
             positions = [self.names.index(name) for name in wanted.names]
             for start in range(0, len(rows), wanted.batch_rows):
                 batch = rows[start : start + wanted.batch_rows]
+                if wanted.key in wanted.names:
+                    at = self.names.index(wanted.key)
+                    _require_exact((row[at] for row in batch), self.file.title, wanted.key)
                 yield [
                     _column(form, [row[at] for row in batch], wanted.attributes.get(name))
                     for name, at in zip(wanted.names, positions, strict=True)
@@ -199,6 +202,15 @@ def _column(form: TextFormat, cells: list[Any], attribute: Attribute | None) -> 
 
 def _array(texts: list[str | None]) -> pa.Array:
     return pa.array([None if each is None else each.encode() for each in texts], pa.large_binary())
+
+
+def _require_exact(cells: Iterable[Any], title: str, key: str) -> None:
+    """Raise `DataError` for a number of a key that a sheet may have rounded to another's."""
+    if any(_is_number(cell) and abs(cell) >= _LARGEST_WHOLE for cell in cells):
+        raise DataError(
+            f"{key} of {title} has numbers of 2^53 or more, which a sheet rounds, so that some "
+            "stand for several people: write it as text in the system that it comes from"
+        )
 
 
 def _is_number(cell: Any) -> bool:

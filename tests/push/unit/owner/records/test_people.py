@@ -22,6 +22,7 @@ from dppca.owner.records.table import moments_of_table, open_table
 from tests.push.unit.owner.records.test_keys import SOURCES
 from tests.support.examples import examples
 from tests.support.studies import make_schema, numeric_of
+from tests.support.workbooks import write_workbook
 
 SCHEMA = make_schema(
     [numeric_of("age", 0, 100), numeric_of("more", 0, 1)], unit="person", resolution_bits=5
@@ -118,6 +119,12 @@ def test_another_reading_with_other_rows_of_anybody_is_refused(second: list[str]
         ([pa.array([1, 2]), pa.array([1.0])], "the type whole number in some parts"),
         ([pa.array(["1"]), pa.array([1])], "the type text in some parts"),
         ([pa.array([1.0, 2.0**53])], "floating-point numbers of 2\\^53 or more"),
+        ([pa.array([-(2.0**24)], pa.float32())], "floating-point numbers of 2\\^24 or more"),
+        ([pa.array(np.array([2048], np.float16))], "floating-point numbers of 2\\^11 or more"),
+        (
+            [pa.array([16777216, 16777217]).cast(pa.float32(), safe=False)],
+            "floating-point numbers of 2\\^24 or more",
+        ),
     ],
 )
 def test_what_could_make_two_people_of_one_or_nobody_is_refused(
@@ -132,6 +139,25 @@ def test_widths_of_numbers_and_lists_of_labels_are_one_type() -> None:
     assert count_people(parts, title="rows", key="person").n_people == 2
     texts = [pa.array(["a"]), pa.array(["a"], pa.large_string()).dictionary_encode()]
     assert count_people(texts, title="rows", key="person").by_rows() == {2: 1}
+
+
+@pytest.mark.parametrize(("bits", "digits"), [(16, 11), (32, 24), (64, 53)])
+def test_whole_numbers_that_a_type_holds_apart_are_people(bits: int, digits: int) -> None:
+    whole = np.array([2**digits - 1, 2**digits - 2], f"f{bits // 8}")
+    assert count_people([pa.array(whole)], title="rows", key="person").n_people == 2
+
+
+@pytest.mark.parametrize("number", [9007199254740993, -9007199254740992, 1e300])
+def test_numbers_of_a_key_that_a_sheet_rounds_are_refused(number: float, tmp_path: Path) -> None:
+    def latest(key: list[object]) -> int:
+        rows = [["person", "age", "more"], *([each, 1, 0] for each in key)]
+        path = write_workbook(tmp_path / "rows.xlsx", {"A": rows})
+        with open_table(local_files(path), SCHEMA).latest("person") as table:
+            return moments_of_table(table, SCHEMA).n_rows
+
+    assert latest(["A-1", 9007199254740991, 9007199254740990, "9007199254740993"]) == 4
+    with pytest.raises(DataError, match=r"person of .*rows.xlsx has numbers of 2\^53 or more"):
+        latest(["A-1", 7, number])
 
 
 def test_people_without_a_key_or_with_a_line_that_has_none_are_not_read(tmp_path: Path) -> None:
