@@ -58,6 +58,7 @@ from dppca.common.kernel.schema.units import (
 )
 
 MAX_OWNERS = 10_000  # of a study
+_MANY_ROWS = 1_000_000_000  # more than any study's owners have
 _SHOWN = 8  # differences in a message
 AGGREGATE_ONLY_FIELDS = ("identities", "openers", "spares", "open_by")
 """Fields that belong to ``trust: aggregate``."""
@@ -394,7 +395,8 @@ class Study(BaseModel):
     max_rows
         Most rows of all owners together, of which each has an equal part. It bounds the exact
         integers and changes no noise. Give the rows of the largest owner times the number of
-        owners, or more.
+        owners, or more. With ``neighbours: added`` at least 1,000,000,000: who does not take part
+        for want of room says, without noise, that it has more rows than its part.
     privacy
         The noise of each owner's release.
     components
@@ -434,7 +436,7 @@ class Study(BaseModel):
     quorum: Annotated[int, Field(ge=1), WHOLE] | None = None
     deadline: AwareDatetime | None = None
     overlap: Overlap = False
-    max_rows: Annotated[int, Field(ge=1, le=1 << 40), WHOLE] = 1_000_000_000
+    max_rows: Annotated[int, Field(ge=1, le=1 << 40), WHOLE] = _MANY_ROWS
     privacy: Privacy
     components: ComponentRule | None
     covariance: Covariance = Covariance.POOLED
@@ -486,6 +488,12 @@ class Study(BaseModel):
         return self
 
     def _check_secret_rows(self) -> None:
+        if self.max_rows < _MANY_ROWS:
+            raise ValueError(
+                f"max_rows is {self.max_rows}, but neighbours: added keeps numbers of rows secret, "
+                "and who does not take part for want of room tells that it has more than its part: "
+                f"take {_MANY_ROWS} or more, or leave it out"
+            )
         if self.continues is not None:
             raise ValueError(
                 "neighbours: added: a study whose numbers of rows are secret is not continued yet"
@@ -610,13 +618,28 @@ class Study(BaseModel):
         return self.max_rows // len(self.owners)
 
     def require_room(self, owner: str, n_rows: int) -> None:
-        """Raise `TooManyRowsError` where an owner has more than `rows_per_owner`."""
-        if n_rows > self.rows_per_owner:
+        """Raise `TooManyRowsError` where an owner has more than `rows_per_owner`.
+
+        ``n_rows`` is what the study counts (`PrivacyUnit.counts`): rows, or people. A secret number
+        is not in the message, nor what follows from it.
+        """
+        if n_rows <= self.rows_per_owner:
+            return
+        counts, owners = self.unit.counts, len(self.owners)
+        limit = (
+            f"study {self.name} takes at most {self.rows_per_owner} from each of its {owners} "
+            f"owners (max_rows is {self.max_rows})"
+        )
+        if self.has_secret_rows:
             raise TooManyRowsError(
-                f"{owner} has {n_rows} rows, but study {self.name} takes at most "
-                f"{self.rows_per_owner} from each of its {len(self.owners)} owners (max_rows is "
-                f"{self.max_rows}): it needs a max_rows of {n_rows * len(self.owners)} or more"
+                f"{owner} has more {counts} than fit: {limit}. How many it has is secret, and who "
+                "hears that it does not take part for this reason knows on which side of the "
+                "limit it is: do not pass this message on"
             )
+        raise TooManyRowsError(
+            f"{owner} has {n_rows} {counts}, but {limit}: it needs a max_rows of "
+            f"{n_rows * owners} or more"
+        )
 
     def deadline_passed(self, now: datetime) -> bool:
         """Whether the study has stopped waiting; ``now`` is aware."""

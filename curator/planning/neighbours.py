@@ -56,7 +56,7 @@ def _possible(study: Study, relation: NeighbourRelation) -> Iterator[Schema]:
     document = study.table.model_dump(mode="json") | {"neighbours": relation.value}
     if relation is NeighbourRelation.REPLACED:
         document.pop("count_weight", None)
-    written = study.model_dump(mode="json", by_alias=True)
+    written = study.model_dump(mode="json", by_alias=True, exclude={"max_rows"})  # changes no noise
     with suppress(StudyError):
         yield study_from_mapping(written | {"schema": document}).table
 

@@ -259,7 +259,7 @@ class OpenedContribution:
         if reading is not None:
             if self.study.shows_rows:  # else the time of this call would tell their number
                 state = self.client.progress(self.study.digest).state
-            planned = replace(planned, n_rows=reading.n_rows)
+            planned = planned.with_read(reading.n_rows, reading.rows.n_rows)
         require_possible(planned, self.history, state, now=utc_now())
 
     @contextmanager
@@ -274,7 +274,7 @@ class OpenedContribution:
             site=self.site,
             study=self.study,
             state=self.state,
-            review=replace(self.review, n_rows=reading.n_rows),
+            review=self.review.with_read(reading.n_rows, reading.rows.n_rows),
             moments=reading.rows,
             data_set=self.data_set,
             counted=reading.counted,

@@ -23,10 +23,10 @@ Limits: a real table has less variance than ``T``, often by far; the forecast sh
 cannot succeed, not which will.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate, replaced_charge
+from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
@@ -103,7 +104,8 @@ class Review:
     is the charge, the claim and the account; ``step`` is the next step of `contribute`; ``first``
     is the study that this one continues, None if there is none or its document is not known;
     ``read_otherwise`` the study of the data set's last release, if its cells were read in another
-    way.
+    way. ``people`` is what the study counts of people, None before they were read, or if it counts
+    rows.
     """
 
     study: Study
@@ -116,6 +118,17 @@ class Review:
     step: NextStep
     first: Study | None = None
     read_otherwise: str | None = None
+    people: int | None = None
+
+    def with_read(self, n_rows: int, n_counted: int) -> Self:
+        """Return it with the number of rows that were read, and the number that is released."""
+        people = n_counted if self.study.table.unit is Unit.PERSON else None
+        return replace(self, n_rows=n_rows, people=people)
+
+    @property
+    def n_counted(self) -> int | None:
+        """Number that the study counts, of rows or of people; None before people were read."""
+        return self.people if self.study.table.unit is Unit.PERSON else self.n_rows
 
     @property
     def federation(self) -> ComposedGuarantee:
@@ -210,9 +223,10 @@ def require_possible(
     """Refuse a contribution that cannot succeed, before the steward is asked or a charge is made.
 
     Stored bytes are always sent: the curator may have them without the site knowing. Raise
-    `StudyStateError` if the study takes no more contributions, `TooManyRowsError` for more rows
-    than the site's part of the study's ``max_rows``, and `BudgetExceededError`, `SettingError` or
-    `LedgerError` as `dppca.owner.ledger.chain.admit_charge` does.
+    `StudyStateError` if the study takes no more contributions, `TooManyRowsError` for more rows (or
+    people, once they were read) than the site's part of the study's ``max_rows``, and
+    `BudgetExceededError`, `SettingError` or `LedgerError` as
+    `dppca.owner.ledger.chain.admit_charge` does.
     """
     study = planned.study
     if planned.step is NextStep.SEND:
@@ -228,7 +242,8 @@ def require_possible(
             f"{now:%Y-%m-%d %H:%M} UTC, though the curator still waits: `dppca-owner doctor` "
             "compares the two clocks. Nothing was drawn or charged by this command"
         )
-    study.require_room("this site", planned.n_rows)
+    if planned.n_counted is not None:
+        study.require_room("this site", planned.n_counted)
     admit_charge(history, planned.request)
 
 

@@ -203,7 +203,7 @@ SAID: Levels = MappingProxyType(
         },
         "groups": {
             "overlap": [["owner-1", "owner-2"]],
-            "max_rows": 9_000_000,
+            "max_rows": 2_000_000_000,
             "faults": {"refuse_if_above": 0.5},
         },
         "components by share": {

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError, TooManyRowsError
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.database import open_ledger
 from tests.support.census import census_rows
@@ -112,6 +112,18 @@ def test_a_study_of_people_comes_to_a_result_that_verifies_and_answers(
     code, answers = site.run("estimate", result, "mean", "age")
     assert code == 0
     assert "a random row of a random person" in json.dumps(answers)
+
+
+def test_a_site_with_room_for_its_people_takes_part_however_many_rows_they_have(
+    curator: Curator, tmp_path: Path
+) -> None:
+    site = site_of_people(curator, tmp_path / "site", 60)
+    full = begin(curator, site, max_rows=2 * N_PEOPLE - 1)  # of two owners
+    reviewed, contributed = site.run("review", full.name)[0], error_of(site.contribute(full))
+    assert reviewed == contributed[0] == TooManyRowsError.exit_code
+    assert f"this site has {N_PEOPLE} people" in contributed[1]
+    assert not site.history.charges
+    assert site.contribute(begin(curator, site, max_rows=2 * N_PEOPLE))[0] == 0
 
 
 @pytest.mark.parametrize(

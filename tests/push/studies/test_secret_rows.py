@@ -17,12 +17,13 @@ import pytest
 
 from dppca.common.kernel.attestation.contributions import read_acknowledgement
 from dppca.common.kernel.attestation.parties import KnownParties
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.owner.ledger.database import open_ledger
 from tests.support.census import census_rows
 from tests.support.curator import Curator
 from tests.support.noise import seed_noise
 from tests.support.sites import BUDGET, OwnerSite, error_of, make_enrolled_site, policy_text
+from tests.support.studies import make_study
 
 FALSE_ALARMS = 0.0  # all noise has a seed
 N_ROWS = 7131
@@ -83,6 +84,17 @@ def test_n_and_one_more_differ_in_the_noised_vector_alone(
     assert not any(str(n) in each for each in first for n in (N_ROWS, N_ROWS // 3))
     moved = np.frombuffer(longer, "<i8") - np.frombuffer(vector, "<i8")
     assert moved[-1] == 4**6, "the same noise, and one row or person more"
+
+
+def test_a_small_limit_that_would_ask_for_a_secret_number_is_no_study(
+    curator: Curator, tmp_path: Path
+) -> None:
+    made = make_study("small", neighbours="added").model_dump(mode="json", by_alias=True)
+    file = tmp_path / "study.json"
+    file.write_text(json.dumps(made | {"max_rows": 5000}))
+    code, message = error_of(curator.operate("study", "create", file))
+    assert code == StudyError.exit_code
+    assert "max_rows is 5000, but neighbours: added keeps numbers of rows secret" in message
 
 
 def test_a_study_that_publishes_a_number_is_refused_where_the_budget_hides_it(

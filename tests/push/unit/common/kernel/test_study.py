@@ -48,6 +48,9 @@ def test_a_study_whose_number_of_rows_is_secret_divides_by_no_owners_own_and_is_
     assert study_from_canonical(made.canonical_bytes()) == made
     with pytest.raises(StudyError, match="divides by each owner's number of rows"):
         study_from_mapping({**silent, "covariance": "within"})
+    with pytest.raises(StudyError, match="max_rows is 999999999, but neighbours: added keeps"):
+        study_from_mapping({**silent, "max_rows": 999_999_999})
+    assert study_from_mapping({**silent, "max_rows": 1_000_000_000}).max_rows == made.max_rows
     alone = {**silent["schema"], "only_tables": True, "tables": [{"table": ["x", "y"]}]}
     continues = {"study": "0" * 64, "result": "1" * 64}
     with pytest.raises(StudyError, match="numbers of rows are secret is not continued yet"):

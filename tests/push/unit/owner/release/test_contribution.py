@@ -116,6 +116,24 @@ def test_more_rows_than_the_study_allows_are_refused_before_a_charge() -> None:
         require_possible(above, EMPTY, StudyState.OPEN, now=NOW)
 
 
+def test_a_secret_number_of_rows_is_not_in_the_refusal() -> None:
+    study = make_study("small", neighbours="added", owners=["north", "south", "west"])
+    small = study.model_copy(update={"max_rows": 9000})  # no file may say so
+    found = review(study, EMPTY, n_rows=4711, account=account_of())
+    with pytest.raises(TooManyRowsError, match="on which side of the limit it is") as caught:
+        require_possible(replace(found, study=small), EMPTY, StudyState.OPEN, now=NOW)
+    assert not any(str(n) in str(caught.value) for n in (4711, 3 * 4711))
+
+
+def test_room_is_for_people_where_the_study_counts_people() -> None:
+    study = make_study("small", max_rows=30, unit="person", max_rows_per_person=None)
+    unread = review(study, EMPTY, n_rows=1000, account=account_of())
+    for planned in (unread, unread.with_read(1000, 30)):
+        assert require_possible(planned, EMPTY, StudyState.OPEN, now=NOW) is None
+    with pytest.raises(TooManyRowsError, match=r"this site has 31 people, .* at most 30 from each"):
+        require_possible(unread.with_read(1000, 31), EMPTY, StudyState.OPEN, now=NOW)
+
+
 def test_nothing_is_charged_for_a_study_whose_deadline_has_passed() -> None:
     study = make_study("small", deadline=NOW)
     found = review(study, EMPTY, n_rows=9, account=account_of())
