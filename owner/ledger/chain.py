@@ -266,8 +266,9 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     Raises
     ------
     SettingError
-        It was reserved for another population, source, query or reading; or the policy does not
-        say whose rows some earlier charge was for.
+        It was reserved for another population, source, query, reading or key; the policy does not
+        say whose rows some earlier charge was for; or rows of people have no key, or another one
+        than earlier charges.
     BudgetExceededError
         The budget of a population that it counts for does not cover it.
     StudyStateError
@@ -281,6 +282,7 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
         _require_same(reserved.request, request)
     require_claimed(history, request.account.populations)
     _require_promises(history, request)
+    _require_key(history, request)
     _require_room(history, request, charged=reserved is not None)
     return reserved
 
@@ -288,12 +290,16 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
 def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
     """Refuse a request that differs from the one reserved; errors as in `admit_charge`."""
     _require_account(before, request.account)
-    charged, charge = before.price.charge, request.price.charge
-    if charged != charge:
+    if before.spending != request.spending:
         raise LedgerError(
-            f"{request.title} was reserved at epsilon {charged.epsilon} and rho {charged.rho}, "
-            f"but this version would charge {charge.epsilon} and {charge.rho}: finish it with the "
-            "version that reserved it"
+            f"{request.title} was reserved at {_spent_text(before.spending)}, but this version "
+            f"would charge {_spent_text(request.spending)}: finish it with the version that "
+            "reserved it"
+        )
+    if before.key not in ("", request.account.key):
+        raise SettingError(
+            f"the key of data set {request.data_set} was {before.key} when {request.title} was "
+            "reserved: put it back as it was, because the ledger must say whose rows are released"
         )
     if before.query_sha256 != request.query_sha256:
         raise SettingError(
@@ -307,6 +313,18 @@ def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
             "what is released (version 0.2.0 did not record it: what that version reserved, it "
             "must finish)"
         )
+
+
+def _spent_text(spending: Spending) -> str:
+    """Text of what a release costs under each promise that it keeps."""
+    claimed, replaced = spending.as_claimed, spending.replaced
+    text = f"epsilon {claimed.epsilon} and rho {claimed.rho}"
+    if spending.kept is not Promise.PEOPLE_ADDED:
+        return text
+    return (
+        f"{text} under `{spending.kept}` and epsilon {replaced.epsilon} and rho {replaced.rho} "
+        "under the other promises"
+    )
 
 
 def require_unsettled(history: History, study: str, request_digest: str) -> None:
@@ -499,6 +517,32 @@ def _require_promises(history: History, request: ReleaseRequest) -> None:
             f"What can be promised with it is `{weaker}`, for good. If that is what you decide, "
             f"state {_STATED[weaker]} in the population. Nothing was charged by this command"
         )
+
+
+def _require_key(history: History, request: ReleaseRequest) -> None:
+    """Refuse rows of people whom nobody counts, or who were counted by another column."""
+    account, key = request.account, request.account.key
+    own, populations = account.population, account.populations
+    tied = (own, *history.tied_to(own.name, populations))
+    people = next((each.name for each in tied if each.counts_people), None)
+    if people is not None and not key:
+        raise SettingError(
+            f"population {people} has unit: person in policy.yaml, and data set "
+            f"{request.data_set} has no key, so nobody counts how many rows of {request.title} one "
+            "person has. Enter the column that tells people apart as `key` of the data set. "
+            "Nothing was charged by this command"
+        )
+    for each in tied if request.key else ():
+        for charge in history.find_charges(each.name, populations):
+            before = charge.request
+            if before.key not in ("", key):
+                raise SettingError(
+                    f"data set {request.data_set} has the key {key}, and {before.title}, charged "
+                    f"on {charge.time[:10]} for people of population {each.name}, was counted by "
+                    f"{before.key}: one person could count as several. Give the column the name "
+                    f"{before.key}, in the file or by a query, if it holds the same numbers of the "
+                    "same people. Nothing was charged by this command"
+                )
 
 
 _STATED = {

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from dppca.common.kernel.privacy.mechanisms import Calibration
 
 
+_OF_PEOPLE = (Relation.REPLACE_PERSON, Relation.ADD_OR_REMOVE_PERSON)
+
+
 class ReleaseKind(StrEnum):
     """Kind of content that a release has."""
 
@@ -56,6 +59,9 @@ class ReleaseRequest:
         The kind of cluster that read the rows, ``dask`` or ``spark``; empty for this machine.
     relation
         Neighbouring tables of the release's own claim.
+    key
+        The column that tells people apart, if the release or some population of the policy is of
+        people; else empty.
     replaced
         Its charge where rows or people are replaced, if the claim is of rows or people added.
     colluders, honest
@@ -77,6 +83,7 @@ class ReleaseRequest:
     colluders: int | None = None
     honest: int | None = None
     relation: Relation = Relation.REPLACE_ONE
+    key: str = ""
     replaced: PrivacyCost | None = None
 
     @classmethod
@@ -94,6 +101,8 @@ class ReleaseRequest:
         replaced: PrivacyCost | None = None,
     ) -> Self:
         """Build the request for a release with calibrated noise."""
+        relation = noise.sensitivity.relation
+        of_people = relation in _OF_PEOPLE or any(p.counts_people for p in account.populations)
         return cls(
             kind=kind,
             account=account,
@@ -105,7 +114,8 @@ class ReleaseRequest:
             command=command,
             colluders=colluders,
             honest=noise.n_honest_owners,
-            relation=noise.sensitivity.relation,
+            relation=relation,
+            key=account.key if of_people else "",
             replaced=replaced,
         )
 

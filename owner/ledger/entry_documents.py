@@ -33,7 +33,7 @@ from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.ledger.promises import Promise, kept_promise
 
 VERSION = 1  # of an entry's form
-_LATER: frozenset[str] = frozenset({"reading_sha256", "relation", "promise"})
+_LATER: frozenset[str] = frozenset({"reading_sha256", "relation", "promise", "key"})
 """Keys that software of version 0.2.0 does not know."""
 
 
@@ -89,6 +89,9 @@ class EntryDocument(TypedDict):
     promise: NotRequired[
         Annotated[str, "promise of the population's budget, if it is not `rows replaced`"]
     ]
+    key: NotRequired[
+        Annotated[str, "column that tells people apart, if the study or the policy is of people"]
+    ]
     replaced_epsilon: NotRequired[
         Annotated[DecimalText, "charge in pure epsilon if people were replaced, not added"]
     ]
@@ -128,6 +131,7 @@ _REQUEST = {
     "engine": "engine",
     "relation": "stated_relation",
     "promise": "account.population.stated_promise",
+    "key": "key",
     "colluders": "colluders",
     "honest": "honest",
     "source_sha256": "account.source",
@@ -232,5 +236,6 @@ def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
         colluders=document.get("colluders"),
         honest=document.get("honest"),
         relation=relation,
+        key=document.get("key", ""),
         replaced=replaced,
     )

@@ -67,6 +67,9 @@ class Population:
         Digests of the folders that hold these; an earlier charge may have been for a whole folder.
     promise
         What its budget promises a person.
+    counts_people
+        True if it states ``unit: person``: each data set must have the column that tells people
+        apart, so that the rows of each are counted. Of entries always False.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Population:
     sources: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
     promise: Promise = Promise.ROWS_REPLACED
+    counts_people: bool = field(default=False, compare=False)
 
     @property
     def stated_promise(self) -> str:
@@ -94,13 +98,15 @@ class Account:
     """Data set, population and source that a release is charged to.
 
     The data set draws on ``population``; ``source`` is the SHA-256, hexadecimal, of the rows'
-    location; ``others`` are all other populations of the policy, which the ledger does not keep.
+    location; ``others`` are all other populations of the policy, and ``key`` is the column that
+    tells people apart, empty without one. The ledger keeps neither with the account.
     """
 
     data_set: str
     population: Population
     source: str = ""
     others: tuple[Population, ...] = field(default=(), compare=False)
+    key: str = field(default="", compare=False)
 
     @property
     def identifiers(self) -> frozenset[str]:

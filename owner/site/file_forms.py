@@ -190,6 +190,7 @@ class PopulationDocument(StrictDocument):
         What the budget promises: that a person is hidden who is ``replaced`` by one with as many
         rows or, with ``unit: person``, with any number of rows; or, with ``neighbours: added``,
         who is added or taken away. Studies that publish a number which this hides are refused.
+        With ``unit: person`` every data set needs ``key``, the same in all of them.
     """
 
     who: Annotated[str, AfterValidator(_one_line)]

@@ -113,13 +113,16 @@ def load_policy(site: Site) -> Policy:
             sources=frozenset().union(*(within[each] for each in members)),
             folders=frozenset().union(*(places[each].folders for each in members)),
             promise=_promise(statement),
+            counts_people=statement.unit is Unit.PERSON,
         )
+        if population.counts_people:
+            _require_one_key(name, {each: sets[each].key or "" for each in members})
         populations.append(population)
     data_sets = tuple(
         DataSet(
             name,
             sources[name],
-            _account(name, populations, each.population, places[name].address),
+            _account(name, populations, each, places[name].address),
             each.aggregate,
             each.key or "",
             each.engine or sources[name].engine or LOCAL,
@@ -144,9 +147,24 @@ def _budget(name: str, statement: PopulationDocument) -> Budget:
         raise SettingError(f"{POLICY_FILE}: populations.{name}: {error}") from error
 
 
-def _account(data_set: str, populations: Sequence[Population], name: str, source: str) -> Account:
-    (own,) = (each for each in populations if each.name == name)
-    return Account(data_set, own, source, tuple(each for each in populations if each is not own))
+def _account(
+    name: str, populations: Sequence[Population], document: DataSetDocument, source: str
+) -> Account:
+    (own,) = (each for each in populations if each.name == document.population)
+    others = tuple(each for each in populations if each is not own)
+    return Account(name, own, source, others, document.key or "")
+
+
+def _require_one_key(population: str, keys: Mapping[str, str]) -> None:
+    """Refuse data sets whose rows of one person are told apart by different columns."""
+    stated = [f"{key} of {data_set}" for data_set, key in keys.items() if key]
+    if len(set(keys.values()) - {""}) > 1:
+        raise SettingError(
+            f"{POLICY_FILE}: populations.{population} has unit: person, and its data sets have "
+            f"different keys: {', '.join(stated)}. One person could count as several. If these "
+            "columns hold the same numbers of the same people, give them one name, in the files or "
+            "by a query"
+        )
 
 
 def _require_names_apart(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.kernel.errors import BudgetExceededError, SettingError
+from dppca.common.kernel.errors import BudgetExceededError, LedgerError, SettingError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
-from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.accounting import NO_COST, Budget
 from dppca.common.kernel.privacy.release import calibrate, replaced_charge, schema_sensitivity
 from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.common.kernel.schema import Column
@@ -39,6 +39,21 @@ STUDIES = {
 
 def people(promise: Promise = Promise.ROWS_REPLACED, *, epsilon: str = "3") -> Population:
     return Population("people", Budget(Decimal(epsilon), Decimal(0)), promise=promise)
+
+
+def counted(
+    name: str,
+    kind: dict[str, Any],
+    key: str,
+    *,
+    others: tuple[Population, ...] = (),
+    people_in: str = "people",
+) -> ReleaseRequest:
+    """Request under a population ``people`` whose rows of a person may have to be counted."""
+    own = replace(people(epsilon="9"), counts_people=people_in == "people")
+    study = make_study(FLAGS, name=name, **kind)
+    account = Account("survey", own, others=others, key=key)
+    return request_contribution(study, calibrate(study), account=account)
 
 
 def asked(
@@ -135,6 +150,74 @@ def test_an_entry_keeps_relation_and_promise_and_old_ones_their_form(
         promise is not Promise.ROWS_REPLACED,
         kind != "by row",
     )
+
+
+@pytest.mark.parametrize("kind", ["by row", "rows added"])
+def test_rows_of_people_are_not_charged_where_nobody_counts_them(kind: str) -> None:
+    changes = STUDIES[kind][0]
+    with pytest.raises(SettingError, match="data set survey has no key, so nobody counts"):
+        admit_charge(History(), counted("s", changes, ""))
+    assert admit_charge(History(), counted("s", changes, "pid")) is None
+    assert admit_charge(History(), counted("s", changes, "", people_in="none")) is None
+
+
+def test_a_population_tied_to_one_of_people_needs_a_key_too() -> None:
+    first = asked("first", BY_ROW)
+    clinic = Population(
+        "clinic", first.account.population.budget, data_sets=("survey",), counts_people=True
+    )
+    apart = replace(clinic, data_sets=())
+    asked_tied = counted("s", BY_ROW, "", others=(clinic,), people_in="clinic")
+    asked_apart = counted("s", BY_ROW, "", others=(apart,), people_in="clinic")
+    with pytest.raises(SettingError, match="population clinic has unit: person"):
+        admit_charge(charged(first), asked_tied)
+    assert admit_charge(charged(first), asked_apart) is None
+
+
+def test_people_are_counted_by_one_column_for_good() -> None:
+    first, person = counted("first", BY_ROW, "pid"), STUDIES["by person"][0]
+    for kind, people_in in ((BY_ROW, "people"), (person, "people"), (person, "none")):
+        other = counted("second", kind, "visit", people_in=people_in)
+        with pytest.raises(SettingError, match=r"first, charged on 2026-03-01 .* counted by pid"):
+            admit_charge(charged(first), other)
+        same = counted("second", kind, "pid", people_in=people_in)
+        assert admit_charge(charged(first), same) is None
+    by_rows_alone = counted("second", BY_ROW, "visit", people_in="none")
+    assert by_rows_alone.key == ""
+    assert admit_charge(charged(first), by_rows_alone) is None
+
+
+def test_a_charge_is_resumed_by_the_column_that_it_was_made_with() -> None:
+    first = counted("s", STUDIES["by person"][0], "pid")
+    assert admit_charge(charged(first), first) is not None
+    for key in ("visit", ""):
+        changed = replace(first, key=key, account=replace(first.account, key=key))
+        with pytest.raises(SettingError, match="the key of data set survey was pid when study s"):
+            admit_charge(charged(first), changed)
+
+
+def test_an_entry_keeps_the_column_of_people_and_old_ones_their_form() -> None:
+    for request, key in (
+        (counted("s", BY_ROW, "pid"), "pid"),
+        (counted("s", STUDIES["by person"][0], "pid", people_in="none"), "pid"),
+        (counted("s", BY_ROW, "pid", people_in="none"), ""),
+    ):
+        entry = Reservation(1, "2026-03-01T00:00:00+00:00", bytes(16), request)
+        document = to_document(entry, previous=bytes(32))
+        again = from_document(document, previous=bytes(32))
+        assert isinstance(again, Reservation)
+        assert again.request.key == key
+        assert has_later_form(document) is bool(key)
+
+
+def test_a_charge_is_resumed_at_what_it_cost_under_every_promise() -> None:
+    first = asked("s", ADDED)
+    assert first.replaced is not None
+    assert admit_charge(charged(first), first) is not None
+    with pytest.raises(LedgerError, match=r"reserved at epsilon 1\.0 and rho 0 under `people"):
+        admit_charge(charged(first), replace(first, replaced=first.replaced + first.replaced))
+    with pytest.raises(LedgerError, match=r"would charge epsilon 1\.0 and rho 0 under `people"):
+        admit_charge(charged(replace(first, replaced=NO_COST)), first)
 
 
 SMALL = [

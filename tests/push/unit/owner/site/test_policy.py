@@ -61,6 +61,21 @@ def test_a_budget_says_what_it_promises(folder: Path, said: str, promise: Promis
     assert _policy(folder, text).populations[0].promise is promise
 
 
+def test_a_budget_of_people_counts_them_by_one_column(folder: Path) -> None:
+    budget = 'epsilon: "3", delta: "0", unit: person'
+    keys = {"survey": "path: rows.csv, key: pid", "other": "path: b.csv, key: PID"}
+    with pytest.raises(SettingError, match="different keys: pid of survey, PID of other"):
+        _policy(folder, policy_text(keys, budget=budget))
+    one = policy_text(keys | {"other": "path: b.csv, key: pid"}, budget=budget)
+    found = _policy(folder, one).data_set("other").account
+    assert (found.key, found.population.counts_people) == ("pid", True)
+    without = _policy(folder, policy_text(keys)).data_set("other").account
+    assert (without.key, without.population.counts_people) == ("PID", False)
+    hidden = 'epsilon: "3", delta: "0", unit: person, neighbours: added'
+    added = _policy(folder, policy_text({"survey": "path: rows.csv"}, budget=hidden))
+    assert added.populations[0].counts_people
+
+
 def test_one_hot_columns_change_neither_the_place_nor_the_name_of_the_rows(folder: Path) -> None:
     one_hot = "one_hot: {region: {reg_n: north, reg_s: south}}"
     policy = _policy(folder, policy_text({"survey": f"path: rows.csv, {one_hot}"}))
