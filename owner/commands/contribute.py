@@ -38,6 +38,7 @@ from dppca.owner.release.contribution import (
     Review,
     choose_data_set,
     find_other_reading,
+    require_keys,
     require_possible,
     require_sendable,
     review,
@@ -260,6 +261,7 @@ class OpenedContribution:
             if self.study.shows_rows:  # else the time of this call would tell their number
                 state = self.client.progress(self.study.digest).state
             planned = planned.with_read(reading.n_rows, reading.rows.n_rows)
+            require_keys(self.history, self.data_set.account, reading.counted)
         require_possible(planned, self.history, state, now=utc_now())
 
     @contextmanager

@@ -10,7 +10,12 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.records.faults import CheckReport, require_rows_of_people
-from dppca.owner.release.contribution import Review, request_contribution, require_possible
+from dppca.owner.release.contribution import (
+    Review,
+    request_contribution,
+    require_keys,
+    require_possible,
+)
 from dppca.owner.release.next_step import NextStep
 from dppca.owner.site.agreement import find_refusal, find_unsaid
 from dppca.owner.site.policy import DataSet, Policy
@@ -25,7 +30,7 @@ def find_refusals(
 ) -> tuple[DppcaError, ...]:
     """Return why `contribute` would refuse: by the policy's rule and by `require_possible`.
 
-    And by `require_rows_of_people`, if rows were ``counted``.
+    And by `require_rows_of_people` and `require_keys`, if rows were ``counted``.
     """
     if planned.step is NextStep.SEND:
         return ()
@@ -33,6 +38,7 @@ def find_refusals(
     try:
         if counted is not None:
             require_rows_of_people(counted)
+            require_keys(history, data_set.account, counted)
         require_possible(planned, history, state, now=utc_now())
     except DppcaError as error:
         found.append(error)

@@ -519,12 +519,18 @@ def _require_promises(history: History, request: ReleaseRequest) -> None:
         )
 
 
+def find_people(history: History, account: Account) -> str | None:
+    """Population that a charge counts for and that states ``unit: person``; None without one."""
+    own = account.population
+    tied = (own, *history.tied_to(own.name, account.populations))
+    return next((each.name for each in tied if each.counts_people), None)
+
+
 def _require_key(history: History, request: ReleaseRequest) -> None:
     """Refuse rows of people whom nobody counts, or who were counted by another column."""
     account, key = request.account, request.account.key
     own, populations = account.population, account.populations
-    tied = (own, *history.tied_to(own.name, populations))
-    people = next((each.name for each in tied if each.counts_people), None)
+    people = find_people(history, account)
     if people is not None and not key:
         raise SettingError(
             f"population {people} has unit: person in policy.yaml, and data set "
@@ -532,6 +538,7 @@ def _require_key(history: History, request: ReleaseRequest) -> None:
             "person has. Enter the column that tells people apart as `key` of the data set. "
             "Nothing was charged by this command"
         )
+    tied = (own, *history.tied_to(own.name, populations))
     for each in tied if request.key else ():
         for charge in history.find_charges(each.name, populations):
             before = charge.request

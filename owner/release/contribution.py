@@ -36,17 +36,18 @@ from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.errors import BudgetExceededError, StudyStateError
+from dppca.common.kernel.errors import BudgetExceededError, PrivacyError, StudyStateError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate, replaced_charge
 from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
-from dppca.owner.ledger.chain import History, admit_charge, require_data_set
+from dppca.owner.ledger.chain import History, admit_charge, find_people, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, admits_total, remaining, spent
 from dppca.owner.ledger.promises import Promise, kept_promise
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
 
@@ -245,6 +246,17 @@ def require_possible(
     if planned.n_counted is not None:
         study.require_room("this site", planned.n_counted)
     admit_charge(history, planned.request)
+
+
+def require_keys(history: History, account: Account, counted: CheckReport) -> None:
+    """Raise `PrivacyError` if rows have no key and a population of people is charged for them."""
+    key, people = counted.key, find_people(history, account)
+    if people is not None and key is not None and key.missing:
+        raise PrivacyError(
+            f"{key.missing} rows have no {key.column}, so nobody knows whose they are, and "
+            f"population {people} has unit: person in policy.yaml. Fill it in, or leave these rows "
+            "out. Nothing was charged by this command"
+        )
 
 
 def require_sendable(history: History, stored: Reservation, account: Account) -> None:

@@ -19,6 +19,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     BudgetExceededError,
     NoPolicyError,
+    PrivacyError,
     SettingError,
     StudyStateError,
     TooManyRowsError,
@@ -31,11 +32,13 @@ from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
+from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.release import contribution
 from dppca.owner.release.contribution import (
     choose_data_set,
     request_contribution,
+    require_keys,
     require_possible,
     review,
 )
@@ -139,6 +142,21 @@ def test_nothing_is_charged_for_a_study_whose_deadline_has_passed() -> None:
     found = review(study, EMPTY, n_rows=9, account=account_of())
     with pytest.raises(StudyStateError, match="deadline"):
         require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
+
+
+@pytest.mark.parametrize("counts_people", [True, False])
+def test_rows_without_a_key_are_refused_where_people_are_promised(*, counts_people: bool) -> None:
+    account = account_of(key="pid")
+    of_people = replace(account.population, counts_people=counts_people)
+    account = replace(account, population=of_people)
+    whole = CheckReport(5, 0, {}, {}, (), key=KeyReport("pid", 1, 1, 0))
+    lacking = replace(whole, key=KeyReport("pid", 1, 1, 2))
+    require_keys(EMPTY, account, whole)
+    if counts_people:
+        with pytest.raises(PrivacyError, match="2 rows have no pid, so nobody knows whose"):
+            require_keys(EMPTY, account, lacking)
+    else:
+        require_keys(EMPTY, account, lacking)
 
 
 def test_no_component_is_promised_where_the_noise_exceeds_all_variance() -> None:
