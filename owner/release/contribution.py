@@ -58,7 +58,10 @@ BYTES_PER_ENTRY = 8  # of a packed vector: int64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Forecast of the result from the study and the number of rows alone."""
+    """Forecast of the result from the study and the number of rows alone.
+
+    Where this number is secret, all of it is site-only.
+    """
 
     noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
     draws: Annotated[int, "simulated draws of noise behind it"]

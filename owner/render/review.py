@@ -111,7 +111,12 @@ class ReviewDocument(ChargedCost):
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
     data_set: Annotated[str, "data set that it would be computed from"]
-    rows: Annotated[int, "number that leaves exactly: rows of the data set, or people"]
+    rows: Annotated[
+        int | None, "number that leaves exactly: rows of the data set, or people; null if secret"
+    ]
+    secret_rows: Annotated[
+        int | None, "site-only: the number that leaves with noise only; null if it is not secret"
+    ]
     counts: Annotated[str, "what it counts: `rows`, or `people` where all rows of one weigh as one"]
     entries: Annotated[int, "noised sums that would leave"]
     kinds: Annotated[tuple[ReviewedEntries, ...], "what they are: every kind, with its count"]
@@ -150,7 +155,9 @@ class ReviewDocument(ChargedCost):
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
     continues: Annotated[bool, "whether it continues a study that was published"]
     forecast: Annotated[
-        Forecast | None, "what may be found; null for a study that continues another, or if unasked"
+        Forecast | None,
+        "what may be found; null for a study that continues another, or if unasked; site-only if "
+        "`secret_rows` is not null",
     ]
     grown: Annotated[
         Regrown | None,
@@ -225,10 +232,10 @@ class ContributionPreview:
         return outline_contribution(self.review, is_live=self.is_live)
 
     @property
-    def n_public(self) -> int:
-        """Number that leaves exactly: of rows or, where these are secret, of people."""
-        people = None if self.counted.key is None else self.counted.key.people
-        return self.review.n_rows if people is None else self.moments.n_rows
+    def n_counted(self) -> int:
+        """Number that the study counts, of rows or people; site-only where it is secret."""
+        counted = self.review.n_counted
+        return self.moments.n_rows if counted is None else counted
 
     @property
     def alarms(self) -> list[str]:
@@ -269,18 +276,20 @@ class ContributionPreview:
     @cached_property
     def forecast(self) -> Forecast | None:
         """Forecast of what may be found, from the study and the number of rows alone."""
-        return forecast(self.study, self.review.calibration, n_rows=self.n_public)
+        return forecast(self.study, self.review.calibration, n_rows=self.n_counted)
 
     def document(self, *, with_forecast: bool = True) -> ReviewDocument:
         """Return the document that ``review --json`` prints."""
         study, found, noise = self.study, self.review, self.review.calibration
+        n, is_secret = self.n_counted, self.study.has_secret_rows
         return ReviewDocument(
             study=study.name,
             stated=study.stated,
             digest=study.digest,
             state=self.state,
             data_set=found.request.data_set,
-            rows=self.n_public,
+            rows=None if is_secret else n,
+            secret_rows=n if is_secret else None,
             counts=study.unit.counts,
             entries=found.n_entries,
             kinds=describe_entries(study.table.layout),
@@ -299,7 +308,7 @@ class ContributionPreview:
             together_with=None if found.first is None else found.first.name,
             overlap=describe_overlap(study) if study.overlap else None,
             asserted=_list_assertions(study, self.site.name, self.counted.key),
-            question=_question(self.site, found, self.n_public),
+            question=_question(self.site, found, None if is_secret else n),
             aggregate=None if self.agreement is None else _review_aggregate(found, self.agreement),
             relation=noise.sensitivity.relation.value,
             max_rows_per_person=noise.max_rows_per_person,
@@ -358,11 +367,16 @@ def _under_promise(budget: BudgetStatus) -> str:
     return spent_text(None if before is None or after is None else after - before)
 
 
-def _question(site: Site, found: Review, n: int) -> str:
-    """Return what would be sent, and what it costs and leaves."""
+def _number(rows: int | None, counts: str) -> str:
+    """Return how many rows or people, as it may be kept and printed; None is secret."""
+    return f"a secret number of {counts}" if rows is None else f"{rows:,} {counts}"
+
+
+def _question(site: Site, found: Review, n: int | None) -> str:
+    """Return what would be sent, and what it costs and leaves; ``n`` is None if secret."""
     budget = found.budget_status
     ask = (
-        f"Send {found.n_entries:,} noised numbers on {n:,} {found.study.unit.counts}, "
+        f"Send {found.n_entries:,} noised numbers on {_number(n, found.study.unit.counts)}, "
         f"{len(found.study.table.attributes)} attributes, to the curator at {site.curator}."
     )
     if found.step is not NextStep.RESERVE:
@@ -385,7 +399,7 @@ def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
             "What leaves, once",
             f"{found.entries:,} noised numbers and no row: {entries_text(found.kinds)}{masked}",
         ),
-        ("From", f"{found.rows:,} {found.counts} of data set {found.data_set}"),
+        ("From", f"{_number(found.rows, found.counts)} of data set {found.data_set}"),
         ("To", f"the curator at {found.curator}"),
         ("What comes out", f"{found.components}, for {', '.join(found.owners)}"),
         ("Costs", f"ε {decimal_text(found.epsilon)}, δ {decimal_text(found.delta)}, once"),
@@ -436,8 +450,9 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *more,
         *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
         *masked,
-        f"  the number of {found.counts}, {found.rows}, with noise only: it is one of these numbers"
-        if found.relation.startswith("add-or-remove")
+        f"  the number of {found.counts}, with noise only: it is one of these numbers. Here it is "
+        f"{found.secret_rows}, which is site-only"
+        if found.rows is None
         else f"  the number of {found.counts}, {found.rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
@@ -511,8 +526,11 @@ def _aggregate_lines(document: ReviewDocument, terms: ReviewedAggregate) -> list
 
 
 def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
+    each = "as many as this site; site-only, for it follows from a secret number"
+    if found.rows is not None:
+        each = f"{found.rows} {found.counts} each"
     lines = [
-        f"Forecast, if all {len(found.owners)} owners bring {found.rows} {found.counts} each "
+        f"Forecast, if all {len(found.owners)} owners bring {each} "
         "(from the study alone, not from your rows):",
         f"  noise alone reaches a variance of {expected.noise_edge:.4g} in one direction; the "
         f"schema allows {expected.largest_variance:.4g} in all directions together",

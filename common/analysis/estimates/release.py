@@ -142,10 +142,11 @@ class ReconciledMoments:
 
     @property
     def rows_text(self) -> str:
-        """Number of rows, in words."""
+        """Number of rows or people, in words."""
+        number = f"{self.n_rows} {self.study.unit.counts}"
         if not self.rows_deviation:
-            return f"{self.n_rows} rows"
-        return f"about {self.n_rows} rows (by noise off by {self.rows_deviation:.3g})"
+            return number
+        return f"about {number} (by noise off by {self.rows_deviation:.3g})"
 
     @property
     def seed(self) -> int:

@@ -12,6 +12,8 @@ import pytest
 from dppca.common.kernel.errors import DataError, SettingError, TooManyRowsError
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.database import open_ledger
+from dppca.owner.site.config import load_site
+from dppca.owner.site.consents import kept_consent
 from tests.support.census import census_rows
 from tests.support.curator import Curator
 from tests.support.noise import seed_noise
@@ -84,9 +86,16 @@ def test_people_who_weigh_as_several_rows_leave_no_number_of_rows_or_people(
     capped = {"rows_counted": 3, "neighbours": "added", "epsilon": "500"}
     study = curator.begin(site.name, unit="person", max_rows_per_person=None, **capped)
     code, reviewed = site.run("review", study.name)
-    assert (code, reviewed["rows"], reviewed["counts"]) == (0, N_PEOPLE + 2, "weighted rows")
+    assert (code, reviewed["counts"]) == (0, "weighted rows")
+    assert (reviewed["rows"], reviewed["secret_rows"]) == (None, N_PEOPLE + 2)
+    assert "noised numbers on a secret number of weighted rows, " in reviewed["question"]
     code, sent = site.contribute(study)
     assert (code, sent["rows"]) == (0, 0)
+    kept = kept_consent(load_site(site.folder), study.name, study.digest)
+    assert kept is not None
+    facts = dict(kept.facts)
+    assert facts["From"].startswith("a secret number of weighted rows of data set")
+    assert not re.search(rf"\b{N_PEOPLE + 2}\b", json.dumps(facts))
     code, found = site.run("components", study.name)
     assert code == 0
     assert abs(found["rows"] - (N_PEOPLE + 2)) <= 2

@@ -210,6 +210,27 @@ def test_the_question_says_what_is_sent_and_what_it_costs_and_leaves(
     assert said in asked
 
 
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_a_secret_number_is_in_no_question_or_consent_and_marked_where_it_is_shown(
+    unit: str,
+) -> None:
+    most = 1 if unit == "row" else None
+    study = make_study("small", neighbours="added", unit=unit, max_rows_per_person=most)
+    found = review(study, EMPTY, n_rows=4711, account=account_of()).with_read(4711, 4711)
+    document = _document(found, with_forecast=True)
+    counts = "rows" if unit == "row" else "people"
+    assert (document.rows, document.secret_rows, document.counts) == (None, 4711, counts)
+    facts = consent_facts(document)
+    assert dict(facts)["From"].startswith(f"a secret number of {counts} of data set")
+    assert f"on a secret number of {counts}, " in document.question
+    assert not re.search("4,?711", document.question + str(facts))
+    lines = [each for each in review_text(document).splitlines() if re.search("4,?711", each)]
+    assert len(lines) == 1
+    assert lines[0].endswith("Here it is 4711, which is site-only")
+    public = _document(_review())
+    assert (public.rows, public.secret_rows) == (1000, None)
+
+
 def test_a_study_that_continues_another_says_what_both_cost_or_that_it_does_not_know() -> None:
     first = make_study("small", name="before", epsilon="0.5")
     made = study_document(

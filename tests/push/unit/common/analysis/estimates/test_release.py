@@ -1,5 +1,6 @@
 """Counts of histograms, tables and trees join the moments, with the law of their noise."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -202,6 +203,17 @@ def test_the_noise_of_a_secret_number_of_rows_enters_each_number_by_its_derivati
     pairs = block.variances_between(vectors, vectors)
     apart = [bilinear(block, u, v).noise.variance[0] for u in vectors for v in vectors]
     assert_allclose(pairs.ravel(), apart, rtol=1e-9)
+
+
+def test_the_number_is_of_people_where_the_study_counts_people_and_about_where_it_has_noise() -> (
+    None
+):
+    for unit, counts in (("row", "rows"), ("person", "people")):
+        most = 1 if unit == "row" else None
+        for neighbours, form in (("replaced", "{}"), ("added", r"about {} \(by noise off by .*\)")):
+            study = make_study("small", unit=unit, max_rows_per_person=most, neighbours=neighbours)
+            found = expected_moments(study, calibrate(study), [1800, 1800])
+            assert re.fullmatch(form.format(f"3600 {counts}"), found.rows_text)
 
 
 def test_two_sources_of_one_number_share_the_noise_of_the_number_of_rows() -> None:

@@ -14,6 +14,7 @@ import pytest
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.coding import Column
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.owner.commands import preview
 from dppca.owner.commands.contribute import ContributionOptions
@@ -33,14 +34,18 @@ class _Browser:
     """The browser that has logged in, at a site whose curator answers with one study."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        site, study = make_trained_site(folder)
+        site, self.study = make_trained_site(folder)
+        self.answer_with(self.study, monkeypatch)
+        self.policy = site.folder / "policy.yaml"
+        self.pages = StewardApp(load_site(site.folder))
+        self._app = self.pages.application()
+
+    def answer_with(self, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the curator have this study from now on."""
         for module in (consent_pages, preview):
             monkeypatch.setattr(module, "connect", lambda _, **__: nullcontext())
             found = (study, StudyState.OPEN)
             monkeypatch.setattr(module, "agreed_study", lambda *_, found=found, **__: found)
-        self.policy = site.folder / "policy.yaml"
-        self.pages = StewardApp(load_site(site.folder))
-        self._app = self.pages.application()
 
     def get(self, path: str) -> Answer:
         """A page, below the session's place where that does not begin it."""
@@ -83,6 +88,23 @@ class _Browser:
 def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Browser:
     """A site with one data set."""
     return _Browser(tmp_path / "site", monkeypatch)
+
+
+def test_a_secret_number_is_printed_nowhere_but_where_it_is_said_to_stay(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = browser.study.model_dump(mode="json", by_alias=True, exclude={"max_rows"})
+    written["schema"]["neighbours"] = "added"
+    browser.answer_with(study_from_mapping(written), monkeypatch)
+    page = browser.look(f"/study/{STUDY}/review")
+    assert page.status == 200, page.body
+    shown = f"{N_ROWS:,}"
+    assert "noised numbers on a secret number of rows" in page.body
+    assert f'leaves with noise only<span class="no-print">: {shown}, which stays here' in page.body
+    begun = page.body.index("<h2>What it can show")
+    assert page.body[:begun].rstrip().endswith('<div class="no-print">')
+    for found in re.finditer(rf"\b(?:{shown}|{N_ROWS})\b", page.body[:begun]):
+        assert re.search("stays here|Site-only", page.body[found.end() :][:200])
 
 
 def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
