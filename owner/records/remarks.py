@@ -57,7 +57,11 @@ class Remarks:
         self.coded: Counter[str] = Counter()
         self.listed: Counter[str] = Counter()
         forms = Counter(map(normal_form, labels))
-        self._forms = {form: label for label in labels if forms[form := normal_form(label)] == 1}
+        self._forms = {  # of words: -1 is a number, and not 1 with a mark
+            form: label
+            for label in labels
+            if forms[form := normal_form(label)] == 1 and any(map(str.isalpha, form))
+        }
         self.near: Counter[str] = Counter()
         self.declared = 0
         self.zones: set[str] = set()

@@ -96,7 +96,7 @@ def test_people_who_weigh_as_several_rows_leave_no_number_of_rows_or_people(
     facts = dict(kept.facts)
     assert facts["From"].startswith("a secret number of weighted rows of data set")
     assert not re.search(rf"\b{N_PEOPLE + 2}\b", json.dumps(facts))
-    code, found = site.run("components", study.name)
+    code, found = site.run("components", study.name, "--wait", "60")
     assert code == 0
     assert abs(found["rows"] - (N_PEOPLE + 2)) <= 2
 
@@ -110,7 +110,7 @@ def test_a_study_of_people_comes_to_a_result_that_verifies_and_answers(
         site.name, unit="person", max_rows_per_person=None, epsilon="500", covariance="pooled"
     )
     assert site.contribute(study)[0] == 0
-    code, found = site.run("components", study.name)
+    code, found = site.run("components", study.name, "--wait", "60")
     assert (code, found["rows"]) == (0, N_PEOPLE)
     made = site.folder / "studies" / study.name
     result = str(next(made.glob("components*.npz")))

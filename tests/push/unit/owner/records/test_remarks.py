@@ -129,11 +129,12 @@ def test_a_column_of_many_times_is_not_looked_at_again() -> None:
     assert remarks(DAY, many, late).times is remarks(DAY, late, many).times is None
 
 
-SEX, LETTERS, LEVELS = make_schema(
+SEX, LETTERS, LEVELS, STEP = make_schema(
     [
         categorical_of("sex", ["männlich", "weiblich", "other"]),
         categorical_of("letters", ["A", "a", "b"]),
         {"name": "level", "type": "ordinal", "levels": ["low", "mid", "high"]},
+        categorical_of("step", ["1", "2"]),
     ]
 ).attributes
 
@@ -146,3 +147,4 @@ def test_labels_that_differ_only_by_capitals_accents_width_or_blanks_are_counted
     assert remarks(LEVELS, pa.array(["LOW", "low", "x"])).near == {"low": 1}
     assert not remarks(LETTERS, pa.array(["Á", "A", "a"])).near, "two labels have this form"
     assert not remarks(AGE, pa.array(["X"])).near
+    assert not remarks(STEP, pa.array(["-1", "+2"])).near, "a sign is no mark of a word"
