@@ -134,7 +134,7 @@ SEX, LETTERS, LEVELS, STEP = make_schema(
         categorical_of("sex", ["männlich", "weiblich", "other"]),
         categorical_of("letters", ["A", "a", "b"]),
         {"name": "level", "type": "ordinal", "levels": ["low", "mid", "high"]},
-        categorical_of("step", ["1", "2"]),
+        categorical_of("step", ["1", "2", "3"]),
     ]
 ).attributes
 
