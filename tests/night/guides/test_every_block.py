@@ -14,6 +14,10 @@ PAGES: dict[Path, str] = {}
 for test in sorted(Path(__file__).parent.glob("test_*.py")):
     _, *found = _PAGE.split(test.read_text())
     PAGES |= {ROOT / page: text for page, text in zip(found[::2], found[1::2], strict=True)}
+for test in sorted((ROOT / "tests/merge").rglob("test_*.py")):  # what each landing runs of them
+    _, *found = _PAGE.split(test.read_text())
+    for page, text in zip(found[::2], found[1::2], strict=True):
+        PAGES |= {ROOT / page: PAGES[ROOT / page] + text} if ROOT / page in PAGES else {}
 ASSIGNMENTS = re.compile(r"(?:(?:export )?[A-Z_]+=\S+ *#.*\n)+")
 """The block of a page that its reader changes; a test has variables of its own."""
 
