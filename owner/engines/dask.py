@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -41,6 +41,9 @@ STALL_S: Final = 3600.0
 """Longest time without a new part."""
 _POLL_S: Final = 0.02
 _LOOK_S: Final = 2.0
+_MOST_AGAIN: Final = 2
+"""Times that a part is asked again whose task Dask has given up, though nobody has cancelled it: it
+may, where a worker dies while an answer is on its way from it (distributed 2026.8.0, seen once)."""
 
 
 @contextmanager
@@ -72,6 +75,14 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
             yield DaskEngine(client, text)
         finally:
             client.close(timeout=CONNECT_S)
+
+
+class _Asked(NamedTuple):
+    """A part and the task that works on it, asked ``again`` so many times."""
+
+    part: Part
+    again: int
+    future: Future
 
 
 class DaskEngine(ClusterEngine):
@@ -115,32 +126,36 @@ class DaskEngine(ClusterEngine):
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
         """Answers for all parts as they arrive (`ClusterEngine.run`)."""
         name, work_json = uuid4().hex, work.to_json()
-        with self._translated_errors():
-            # Dask stops computing a released future and drops its result.
-            waiting = [
-                self._client.submit(
-                    answer_part,
-                    part.to_json(),
-                    work_json,
-                    key=f"dppca-{name}-{part.index}",
-                    pure=False,
+
+        def ask(part: Part, again: int = 0) -> _Asked:
+            with self._translated_errors():
+                key = f"dppca-{name}-{part.index}-{again}"
+                future = self._client.submit(
+                    answer_part, part.to_json(), work_json, key=key, pure=False
                 )
-                for part in parts
-            ]
+            return _Asked(part, again, future)
+
+        # Dask stops computing a released future and drops its result.
+        waiting = [ask(part) for part in parts]
         try:
-            yield from self._arriving(waiting)
+            yield from self._arriving(waiting, ask)
         finally:
             if waiting and self._client.status == "running":
-                self._client.cancel(waiting, force=True)
+                self._client.cancel([each.future for each in waiting], force=True)
 
-    def _arriving(self, waiting: list[Future]) -> Iterator[Answer]:
+    def _arriving(
+        self, waiting: list[_Asked], ask: Callable[[Part, int], _Asked]
+    ) -> Iterator[Answer]:
         """Yield answers as they arrive; ``waiting`` is emptied meanwhile."""
         arrived = looked = seen = time.monotonic()
         while waiting:
-            done = [future for future in waiting if future.status != "pending"]
-            for future in done:
-                answer = self._result(future)
-                waiting.remove(future)
+            done = [each for each in waiting if each.future.status != "pending"]
+            for each in done:
+                if each.future.status == "cancelled" and each.again < _MOST_AGAIN:
+                    waiting[waiting.index(each)] = ask(each.part, each.again + 1)
+                    continue
+                answer = self._result(each.future)
+                waiting.remove(each)
                 arrived = time.monotonic()
                 yield answer
             now = time.monotonic()

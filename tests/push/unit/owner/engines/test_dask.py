@@ -137,9 +137,17 @@ def test_a_cluster_from_which_nothing_comes_is_left_and_its_tasks_cancelled() ->
     assert cluster.cancelled == 2
 
 
+def test_a_part_whose_task_dask_gave_up_is_asked_again_and_counted_once() -> None:
+    done = [Promise("finished", Answer(index, 10, b"", "")) for index in range(3)]
+    gone = Promise("cancelled")
+    cluster = Cluster(promises=[gone, *done[1:], gone, done[0]])
+    assert sorted(each.part for each in answers(cluster)) == [0, 1, 2]
+    assert not cluster.promises
+
+
 @pytest.mark.parametrize("status", ["error", "cancelled", "lost"])
 def test_what_dask_says_of_a_failed_task_is_left_out(status: str) -> None:
-    cluster = Cluster(promises=[Promise(status), Promise(), Promise()])
+    cluster = Cluster(promises=[Promise(status), Promise(), Promise(), *[Promise(status)] * 2])
     with pytest.raises(DataError, match="a part was not worked on") as caught:
         answers(cluster)
     assert "41.5" not in str(caught.value)
