@@ -236,6 +236,11 @@ class History:
         tied = self._tied(identifiers(name), populations)
         return tuple(p for p in populations if p.name != name and p.name in tied)
 
+    def counted_for(self, account: Account) -> tuple[Population, ...]:
+        """Populations that a charge to an account counts for, its own first."""
+        own = account.population
+        return (own, *self.tied_to(own.name, account.populations))
+
     def unclaimed(self, populations: Collection[Population]) -> tuple[str, ...]:
         """Names of charged populations that are tied to no population of the policy."""
         claimed = self._tied(identifiers(*(p.name for p in populations)), populations)
@@ -499,9 +504,8 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
 
 def _require_promises(history: History, request: ReleaseRequest) -> None:
     """Refuse a release while some price, its own or an earlier one's, is infinite."""
-    account = request.account
-    own, populations = account.population, account.populations
-    for population in (own, *history.tied_to(own.name, populations)):
+    populations = request.account.populations
+    for population in history.counted_for(request.account):
         hidden = population.promise
         weaker = history.promise(population.name, populations)
         left = request.title
@@ -521,15 +525,14 @@ def _require_promises(history: History, request: ReleaseRequest) -> None:
 
 def find_people(history: History, account: Account) -> str | None:
     """Population that a charge counts for and that states ``unit: person``; None without one."""
-    own = account.population
-    tied = (own, *history.tied_to(own.name, account.populations))
-    return next((each.name for each in tied if each.counts_people), None)
+    counted = history.counted_for(account)
+    return next((each.name for each in counted if each.counts_people), None)
 
 
 def _require_key(history: History, request: ReleaseRequest) -> None:
     """Refuse rows of people whom nobody counts, or who were counted by another column."""
     account, key = request.account, request.account.key
-    own, populations = account.population, account.populations
+    own = account.population.name
     people = find_people(history, account)
     if people is not None and not key:
         raise SettingError(
@@ -538,18 +541,17 @@ def _require_key(history: History, request: ReleaseRequest) -> None:
             "person has. Enter the column that tells people apart as `key` of the data set. "
             "Nothing was charged by this command"
         )
-    tied = (own, *history.tied_to(own.name, populations))
-    for each in tied if request.key else ():
-        for charge in history.find_charges(each.name, populations):
-            before = charge.request
-            if before.key not in ("", key):
-                raise SettingError(
-                    f"data set {request.data_set} has the key {key}, and {before.title}, charged "
-                    f"on {charge.time[:10]} for people of population {each.name}, was counted by "
-                    f"{before.key}: one person could count as several. Give the column the name "
-                    f"{before.key}, in the file or by a query, if it holds the same numbers of the "
-                    "same people. Nothing was charged by this command"
-                )
+    # Populations that are tied to it have the same charges.
+    for charge in history.find_charges(own, account.populations) if request.key else ():
+        before = charge.request
+        if before.key not in ("", key):
+            raise SettingError(
+                f"data set {request.data_set} has the key {key}, and {before.title}, charged "
+                f"on {charge.time[:10]} for people of population {own}, was counted by "
+                f"{before.key}: one person could count as several. Give the column the name "
+                f"{before.key}, in the file or by a query, if it holds the same numbers of the "
+                "same people. Nothing was charged by this command"
+            )
 
 
 _STATED = {
@@ -563,9 +565,8 @@ def _require_room(history: History, request: ReleaseRequest, *, charged: bool) -
 
     ``charged`` says that the charge is a part of what is spent.
     """
-    account = request.account
-    own, populations = account.population, account.populations
-    for population in (own, *history.tied_to(own.name, populations)):
+    own, populations = request.account.population, request.account.populations
+    for population in history.counted_for(request.account):
         budget, before = population.budget, history.total(population.name, populations)
         charge = NO_COST if charged else request.spending.under(population.promise)
         if budget.admits(before + charge):
