@@ -258,9 +258,9 @@ def _shaped(table: Schema) -> list[str]:
     return [*table.products_of_bins, *(each.name for each in _numerics(table) if each.histogram)]
 
 
-def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> float:
-    """Return the noise of a pooled product at the cost of a calibration, in rows."""
-    calibration = calibrate_noise(
+def calibrate_alike(table: Schema, requested: Calibration) -> Calibration:
+    """Return the noise of a release of another schema, at the claim and trust of a calibration."""
+    found = calibrate_noise(
         type(requested.law),
         schema_sensitivity(table),
         epsilon=requested.epsilon,
@@ -270,12 +270,17 @@ def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[in
         layout=table.layout,
         honest=requested.n_honest_owners,
     )
-    pooled = replace(calibration, n_honest_owners=requested.n_honest_owners)
+    return replace(found, n_honest_owners=requested.n_honest_owners)
+
+
+def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> float:
+    """Return the noise of a pooled product at the cost of a calibration, in rows."""
+    calibration = calibrate_alike(table, requested)
     share = entry_noise(
         table.layout,
         deviation=calibration.law.of_products.deviation,
         owner_rows=owner_rows,
-        mechanisms=pooled.mechanisms(len(owner_rows)),
+        mechanisms=calibration.mechanisms(len(owner_rows)),
     )
     return share * sum(owner_rows)
 

@@ -13,12 +13,11 @@ from typing import Annotated
 
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.privacy.counted_rows import chance_of_refusal, count_deviation
-from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.kernel.privacy.release import schema_sensitivity
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.units import NeighbourRelation
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.curator.planning.choices import PooledNoise, product_noise
+from dppca.curator.planning.choices import PooledNoise, calibrate_alike, product_noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ def _possible(study: Study, relation: NeighbourRelation) -> Iterator[Schema]:
 def _plan(
     table: Schema, own: NeighbourRelation, requested: Calibration, owner_rows: Sequence[int]
 ) -> PlannedPromise:
-    n_rows = sum(owner_rows)
+    n_rows, n_owners = sum(owner_rows), len(owner_rows)
     product = product_noise(table, requested, owner_rows)
     shown = PlannedPromise(
         neighbours=table.neighbours,
@@ -73,15 +72,7 @@ def _plan(
     )
     if not table.with_count:
         return shown
-    found = calibrate_noise(
-        type(requested.law),
-        schema_sensitivity(table),
-        epsilon=requested.epsilon,
-        delta=requested.delta,
-        max_rows_per_person=requested.factor,
-        halved_products=table.layout.halved_products,
-    )
-    noise, n_owners = replace(found, n_honest_owners=requested.n_honest_owners), len(owner_rows)
+    noise = calibrate_alike(table, requested)
     deviation = count_deviation(table.layout, noise, n_owners=n_owners)
     chance = chance_of_refusal(table.layout, noise, n_rows=n_rows, n_owners=n_owners)
     return replace(shown, count=PooledNoise(deviation, deviation / n_rows), refusal=chance)

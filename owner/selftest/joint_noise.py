@@ -172,7 +172,7 @@ def _judge_charge(study: Study) -> Finding:
     claimed = noise.law.parameters()["nuclear"] / 4**layout.resolution_bits
     if found > claimed * (1 + 1e-12):
         faults.append(f"rows move the matrix by {found:.4f}, and {claimed:.4f} is claimed")
-    if cost.epsilon > noise.charge.epsilon:
+    if not noise.charge.covers(cost):
         faults.append(f"epsilon {noise.charge.epsilon} was charged for {cost.epsilon}")
     says = f"rows move the matrix by {found:.4f} of {claimed:.4f} in the nuclear norm"
     return Finding.of_faults(f"{noise.law.name.title()}: charge", faults, says)

@@ -109,13 +109,14 @@ def _measure(
     bits = first.table.resolution_bits
     sens = sensitivity(TablesShape(trees), resolution_bits=bits)
     if isinstance(first.unit, Person):
-        sens = of_people(sens, n_entries=trees * leaves)
+        c = first.unit.rows_counted
+        sens = of_people(sens, n_entries=trees * leaves, rows_counted=c)
     noise = calibrate_noise(
         every_law()[first.privacy.mechanism].of_continuation(),
         sens,
         epsilon=epsilon,
         delta=delta,
-        max_rows_per_person=first.unit.weight,
+        max_rows_per_person=first.unit.factor,
     )
     noise = replace(noise, n_honest_owners=first.n_honest_owners)
     deviation = noise.law.deviation * sqrt(noise.mechanisms(len(first.owners))) / 4**bits

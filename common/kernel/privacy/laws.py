@@ -48,6 +48,7 @@ from dppca.common.kernel.privacy.accounting import (
     rho_from_epsilon_delta,
 )
 from dppca.common.kernel.privacy.matrix_noise import (
+    MatrixScales,
     draw_matrix,
     largest_factor,
     matrix_scales,
@@ -673,10 +674,9 @@ class MatrixLaplaceLaw(NoiseLaw):
 
     @override
     def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
-        epsilon = Fraction(k * self.nuclear, 2 * self.scale)
-        epsilon += Fraction(self.entries * self.honest, self.blanket)
-        if self.counts_l1:
-            epsilon += Fraction(k * self.counts_l1, self.counts_scale)
+        scales = MatrixScales(self.scale, self.blanket, self.counts_scale)
+        rounded = self.entries * self.honest
+        epsilon = scales.cost(k * self.nuclear, k * self.counts_l1, rounded=rounded)
         return PrivacyCost(round_up(epsilon), Decimal(0))
 
     @staticmethod

@@ -193,6 +193,14 @@ class MatrixScales:
     blanket: int
     counts_scale: int
 
+    def cost(self, change: int, cells: int, *, rounded: int) -> Fraction:
+        """Return the epsilon of (5), exactly.
+
+        ``change`` is k N and ``cells`` k L, in steps; ``rounded`` is D h.
+        """
+        counts = Fraction(cells, self.counts_scale) if cells else Fraction(0)
+        return Fraction(change, 2 * self.scale) + Fraction(rounded, self.blanket) + counts
+
 
 def matrix_scales(
     space: MatrixSpace, *, epsilon: Fraction, rows: int, honest: int, resolution_bits: int
@@ -233,15 +241,10 @@ def matrix_scales(
 def matrix_cost(
     space: MatrixSpace, scales: MatrixScales, *, rows: int, honest: int, resolution_bits: int
 ) -> Fraction:
-    """Return the epsilon of (5), exactly."""
+    """Return the epsilon of noise in a space, exactly (`MatrixScales.cost`)."""
     step = 4**resolution_bits
     change, cells = rows * ceil(space.nuclear * step), rows * ceil(space.counts * step)
-    counts = Fraction(cells, scales.counts_scale) if cells else Fraction(0)
-    return (
-        Fraction(change, 2 * scales.scale)
-        + Fraction(space.entries * honest, scales.blanket)
-        + counts
-    )
+    return scales.cost(change, cells, rounded=space.entries * honest)
 
 
 def released_noise(layout: Layout, drawn: NDArray[Any]) -> NDArray[Any]:

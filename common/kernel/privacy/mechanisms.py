@@ -104,7 +104,7 @@ class Calibration:
     @property
     def factor(self) -> int:
         """What the sensitivity is multiplied by: k rows of a person, or 1 for a person."""
-        return self.unit.most if isinstance(self.unit, LimitedRows) else 1
+        return self.unit.factor
 
     @property
     def share_variance(self) -> int | None:

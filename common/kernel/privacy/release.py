@@ -203,12 +203,7 @@ def released_shape(schema: Schema) -> Shape | AddedShape:
 
 def schema_sensitivity(schema: Schema) -> Sensitivity:
     """Return the sensitivity of a release of this schema to one row or person, by its relation."""
-    shape, layout = released_shape(schema), schema.layout
-    row = (
-        added_sensitivity(shape, resolution_bits=schema.resolution_bits)
-        if isinstance(shape, AddedShape)
-        else sensitivity(shape, resolution_bits=schema.resolution_bits)
-    )
+    row, layout = _row_sensitivity(schema), schema.layout
     if schema.unit is Unit.ROW:
         return row
     return of_people(
@@ -217,6 +212,14 @@ def schema_sensitivity(schema: Schema) -> Sensitivity:
         n_halved=layout.halved_places.size,
         rows_counted=schema.rows_counted,
     )
+
+
+def _row_sensitivity(schema: Schema) -> Sensitivity:
+    """Return the sensitivity to one row, whatever the unit."""
+    shape, bits = released_shape(schema), schema.resolution_bits
+    if isinstance(shape, AddedShape):
+        return added_sensitivity(shape, resolution_bits=bits)
+    return sensitivity(shape, resolution_bits=bits)
 
 
 def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | None:
@@ -232,9 +235,7 @@ def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | Non
     table, own = study.table, calibration.sensitivity
     row = sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits)
     if table.unit is Unit.PERSON:
-        layout = table.layout
-        shape, bits = AddedShape(sensitivity_shape(table), layout.count_weight), row.resolution_bits
-        added = added_sensitivity(shape, resolution_bits=bits)
+        layout, added = table.layout, _row_sensitivity(table)
         row = of_weighed_rows(row, added, rows_counted=table.rows_counted)
         person = of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
         return calibration.law.cost(person, 1)
@@ -265,7 +266,7 @@ def calibrate(study: Study) -> Calibration:
         raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     schema, privacy = study.table, study.privacy
     sens, unit, halved = schema_sensitivity(schema), study.unit, schema.layout.halved_products
-    k = 1 if isinstance(unit, Person) else unit.most
+    k = unit.factor
     law = every_law()[privacy.mechanism]
     if privacy.scale is None:
         try:

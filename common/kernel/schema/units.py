@@ -43,6 +43,11 @@ class LimitedRows:
         return self.most
 
     @property
+    def factor(self) -> int:
+        """What the sensitivity to one row is multiplied by."""
+        return self.most
+
+    @property
     def text(self) -> str:
         """How many rows a person may have."""
         return str(self.most)
@@ -63,6 +68,11 @@ class Person:
     def weight(self) -> int:
         """Largest weight of one person."""
         return self.rows_counted
+
+    @property
+    def factor(self) -> int:
+        """What the sensitivity to one person is multiplied by; c is in it already."""
+        return 1
 
     @property
     def text(self) -> str:
