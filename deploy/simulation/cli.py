@@ -361,6 +361,7 @@ def compose_command(
     from dppca.deploy.simulation.containers.folder import ComposedFolder, ComposedOwner, write_study
     from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import with_owners
+    from dppca.deploy.simulation.holdings import find_key
 
     original = _read_study(study_file)
     readings = _readings(own, formats, mappings)
@@ -372,7 +373,7 @@ def compose_command(
         original, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     columns = _choose_keys(original, own, keys)
-    if len({columns.get(name, columns.get("", "")) for name in study.owners}) > 1:
+    if len({find_key(columns, name) for name in study.owners}) > 1:
         raise SettingError("--key: containers have one policy, so all owners need the same column")
     key = next(iter(columns.values()), "")
     topology = Topology(study, target, key=key, image=image, aggregation=aggregation)

@@ -50,7 +50,7 @@ from dppca.deploy.simulation.evaluate import (
     variance_by_chance,
 )
 from dppca.deploy.simulation.figures import marginal_chart, pair_figure
-from dppca.deploy.simulation.holdings import FileReading, Holdings, hold_rows, write_table
+from dppca.deploy.simulation.holdings import FileReading, Holdings, find_key, hold_rows, write_table
 from dppca.deploy.simulation.run_report import (
     SimulatedComponents,
     SimulatedPrivacy,
@@ -138,7 +138,7 @@ class ExperimentRequest:
 
     def key_of(self, owner: str) -> str:
         """Column of an owner's rows that tells people apart; empty for none."""
-        return self.keys.get(owner, self.keys.get("", ""))
+        return find_key(self.keys, owner)
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:

@@ -65,6 +65,11 @@ class FileReading:
 AS_USUAL = FileReading()
 
 
+def find_key(keys: Mapping[str, str], owner: str) -> str:
+    """Return an owner's column of people, else that of all others, whose name is empty."""
+    return keys.get(owner, keys.get("", ""))
+
+
 @dataclass(frozen=True, slots=True)
 class Division:
     """Division of a table among owners: index arrays, disjoint, together all of it.
@@ -169,7 +174,7 @@ def hold_rows(
     coded = coded or len({_is_text(path) for path in data.values()}) > 1
     kept, apart, alarms = {}, [], []
     for owner in owners:
-        key, path = keys.get(owner, keys.get("", "")), data[owner]
+        key, path = find_key(keys, owner), data[owner]
         table, found = _read_people(path, schema, reading(owner, path), key=key, coded=coded)
         division = divide(table, owners=1, seed=seed, hold_out=hold_out, key=key)
         kept[owner] = table.take(division.training)

@@ -523,7 +523,7 @@ def _require_promises(history: History, request: ReleaseRequest) -> None:
         )
 
 
-def find_people(history: History, account: Account) -> str | None:
+def find_population_of_people(history: History, account: Account) -> str | None:
     """Population that a charge counts for and that states ``unit: person``; None without one."""
     counted = history.counted_for(account)
     return next((each.name for each in counted if each.counts_people), None)
@@ -533,7 +533,7 @@ def _require_key(history: History, request: ReleaseRequest) -> None:
     """Refuse rows of people whom nobody counts, or who were counted by another column."""
     account, key = request.account, request.account.key
     own = account.population.name
-    people = find_people(history, account)
+    people = find_population_of_people(history, account)
     if people is not None and not key:
         raise SettingError(
             f"population {people} has unit: person in policy.yaml, and data set "

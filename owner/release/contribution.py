@@ -43,7 +43,12 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate, replaced_charge
 from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
-from dppca.owner.ledger.chain import History, admit_charge, find_people, require_data_set
+from dppca.owner.ledger.chain import (
+    History,
+    admit_charge,
+    find_population_of_people,
+    require_data_set,
+)
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, admits_total, remaining, spent
 from dppca.owner.ledger.promises import Promise, kept_promise
@@ -253,7 +258,7 @@ def require_possible(
 
 def require_keys(history: History, account: Account, counted: CheckReport) -> None:
     """Raise `PrivacyError` if rows have no key and a population of people is charged for them."""
-    key, people = counted.key, find_people(history, account)
+    key, people = counted.key, find_population_of_people(history, account)
     if people is not None and key is not None and key.missing:
         raise PrivacyError(
             f"{key.missing} rows have no {key.column}, so nobody knows whose they are, and "
