@@ -1,15 +1,18 @@
 """Fixtures that every kind of test may use."""
 
+import hashlib
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import dppca.common.transport  # noqa: F401 - before any test module imports gRPC
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.kernel.study import Study
 from tests.support.certificates import Authority, new_authority
 from tests.support.checkout import ROOT
@@ -25,9 +28,47 @@ from tests.support.requirements import miss
 from tests.support.sites import OwnerSite, ProvedSite, make_enrolled_site, make_proved_site
 
 # An example that takes long is no fault: limits of time are for hangs. Profiles: `examples`.
+# What lands is judged by the same examples and noise each time; the night looks for others.
 for profile in PROFILES:
-    settings.register_profile(profile, deadline=None, max_examples=PROFILES[profile](100))
+    settings.register_profile(
+        profile,
+        deadline=None,
+        max_examples=PROFILES[profile](100),
+        derandomize=profile == "push",
+    )
 settings.load_profile("push")
+
+
+@contextmanager
+def _noise_of(name: str) -> Generator[None]:
+    """Draw this process's noise from a stream of the name's own, but in the night."""
+    before = OperatingSystemEntropy.bytes
+    source = SeededEntropy(int.from_bytes(hashlib.sha256(name.encode()).digest()[:6]))
+    if "tests/night/" not in name:
+        OperatingSystemEntropy.bytes = lambda _, count: source.bytes(count)  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        OperatingSystemEntropy.bytes = before  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Give each test its own draws, whichever ran before it."""
+    with _noise_of(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Give what several tests share the same draws, whichever of them asks first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    case = getattr(request, "param_index", 0)
+    with _noise_of(f"{request.node.nodeid} {fixturedef.argname} {case}"):
+        return (yield)
 
 
 def pytest_configure() -> None:
