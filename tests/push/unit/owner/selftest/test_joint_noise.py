@@ -96,6 +96,7 @@ def test_a_release_that_came_again_is_found() -> None:
     assert "the noise of a whole release came again" in find_faults(STUDY, NOISE, noise)
 
 
+@pytest.mark.real_noise
 def test_real_releases_and_shares_pass() -> None:
     findings = audit_joint_noise(n_releases=200, advance=lambda _: None)
 

@@ -112,6 +112,7 @@ def test_seeded_stream_does_not_depend_on_its_division() -> None:
     assert whole.bytes(100) == parts.bytes(1) + parts.bytes(0) + parts.bytes(66) + parts.bytes(33)
 
 
+@pytest.mark.real_noise
 def test_operating_system_entropy_asks_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "urandom", lambda count: b"k" * count)
 
