@@ -158,17 +158,21 @@ def full_tables(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _short(cells: Sequence[Mapping[str, Any]]) -> str:
-    """Accuracy of the first target of each data set, by the number of owners."""
-    shown_cells = [cell for cell in cells if cell["epsilon"] in SHOWN_EPSILONS]
-    by = ("subject", "mechanism", "epsilon", "trust")
+    """Accuracy of the first target of each data set with Laplace noise, by the number of owners."""
+    shown_cells = [
+        cell
+        for cell in cells
+        if cell["epsilon"] in SHOWN_EPSILONS and cell["mechanism"] == "laplace"
+    ]
+    by = ("subject", "epsilon", "trust")
     rows = []
     for (subject, *facts), group in group_runs(shown_cells, by).items():
         accuracy = {cell["owners"]: next(iter(cell["accuracy"].values()))[0] for cell in group}
         target = next(iter(group[0]["accuracy"]))
         means = (f"{accuracy[m]:.3f}" if m in accuracy else "–" for m in OWNERS)
         rows.append([f"{subject}, {target}", *facts, *means])
-    header = ["data, target", "noise", "ε", "trust", *(f"{m} owners" for m in OWNERS)]
-    return markdown_table(header, rows, words=(0, 1, 3))
+    header = ["data, target", "ε", "trust", *(f"{m} owners" for m in OWNERS)]
+    return markdown_table(header, rows, words=(0, 2))
 
 
 def asked(cells: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -89,10 +89,10 @@ ROWS: Mapping[str, Row] = {
 _HEAD = """# The first run
 
 Made by `python -m benchmarks.first_run --against {theirs} --write` from
-[first-run.json](first-run.json): both revisions are cloned, installed and tried in turn; medians of
-{rounds}. Times of the processor are those of all processes of a command, daemons and forked ones
-included; the peak is that of the largest process. Installers begin with empty caches. In bold: what
-missed what was asked, and peaks above the older ones; {noise:.0%} more is noise.
+[first-run.json](first-run.json): both revisions are installed and tried in turn; medians of
+{rounds}. *Ratio* is to the older one. Times of the processor are of all processes of a command, the
+peak of the largest. Installers begin with empty caches. In bold: what missed what was asked, and
+peaks above the older ones; {noise:.0%} more is noise.
 
 """
 _FOOT = """
@@ -121,8 +121,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 def table(found: Mapping[str, Any]) -> str:
     """The table, and below it the errors of rows that failed, in full."""
-    theirs, ours = found["theirs"], found["ours"]
-    header = ("", theirs, ours, "ratio", "asked", "peak MiB", ours)
+    header = ("", found["ours"], "ratio", "asked", "peak MiB")
     lines = [_line(ROWS[name], sides) for name, sides in found["rows"].items()]
     failures = [
         f"- {ROWS[name].title}, {found[side]}: {' '.join(series['error'].split())}\n"
@@ -130,7 +129,7 @@ def table(found: Mapping[str, Any]) -> str:
         for side, series in sides.items()
         if _is_failed(series)
     ]
-    text = markdown_table(header, lines, words=(0, 4))
+    text = markdown_table(header, lines, words=(0, 3))
     return text + ("\n" + "".join(failures) if failures else "")
 
 
@@ -138,14 +137,14 @@ def _line(row: Row, sides: Mapping[str, Mapping[str, Any]]) -> list[str]:
     theirs, ours = (_middle(sides[side]["values"]) for side in ("theirs", "ours"))
     before, now = (_middle(sides[side]["peaks"]) for side in ("theirs", "ours"))
     ratio = "–" if ours is None or theirs is None else f"{ours / theirs:.2f}"
-    figures = [_shown(theirs, sides["theirs"]), _shown(ours, sides["ours"])]
+    figure = _shown(ours, sides["ours"])
     if not row.is_reached(ours, theirs):
-        figures[1] = f"**{figures[1]}**"
-    peaks = ["–" if each is None else f"{each:.0f}" for each in (before, now)]
+        figure = f"**{figure}**"
+    peak = "–" if now is None else f"{now:.0f}"
     if now is not None and before is not None and now > NOISE * before:
-        peaks[1] = f"**{peaks[1]}**"
+        peak = f"**{peak}**"
     title = f"{row.title}, {row.unit}" if row.unit else row.title
-    return [title, *figures, ratio, row.asked, *peaks]
+    return [title, figure, ratio, row.asked, peak]
 
 
 def _shown(value: float | None, series: Mapping[str, Any]) -> str:

@@ -146,7 +146,7 @@ def _by_trees(cells: Sequence[Mapping[str, Any]]) -> str:
         own = [each for each in cells if each["subject"] == subject and "trees" in each]
         real = next((_first(each["trees"]) for each in own if each["rows"] == REAL), "–")
         rows.append([subject, REAL, *[real] * len(ROUND_EPSILONS), *["–"] * 2])
-        once = [each for each in own if each["noise"] == ONE_NOISE]
+        once = [each for each in own if each["noise"] == ONE_NOISE and each["form"] not in BINS]
         for (form, made), line in group_runs(once, ("form", "rows")).items():
             found = {each["epsilon"]: each for each in line}
             row = [subject, form if made != ROUNDS else f"{form}; {ROUNDS}"]

@@ -23,7 +23,6 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RUN_ELSEWHERE = {
     "api.md": "pycon",  # test_python_examples
     "receipts.md": "python",  # test_receipts_by_hand
-    "accuracy.md": "sh",  # the night's benchmarks
 }
 SITE = 'version: 1\nname: hospital\ncurator: "hub.example:7443"\n'
 
