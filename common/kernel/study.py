@@ -488,20 +488,20 @@ class Study(BaseModel):
         return self
 
     def _check_secret_rows(self) -> None:
+        added = self.table.neighbours is NeighbourRelation.ADDED
+        by = "neighbours: added" if added else "rows_counted above 1"
         if self.max_rows < _MANY_ROWS:
             raise ValueError(
-                f"max_rows is {self.max_rows}, but neighbours: added keeps numbers of rows secret, "
+                f"max_rows is {self.max_rows}, but {by} keeps numbers of rows secret, "
                 "and who does not take part for want of room tells that it has more than its part: "
                 f"take {_MANY_ROWS} or more, or leave it out"
             )
         if self.continues is not None:
-            raise ValueError(
-                "neighbours: added: a study whose numbers of rows are secret is not continued yet"
-            )
+            raise ValueError(f"{by}: a study whose numbers of rows are secret is not continued yet")
         if self.covariance is Covariance.WITHIN:
             raise ValueError(
-                "covariance: within divides by each owner's number of rows, which neighbours: "
-                "added keeps secret: take covariance: pooled"
+                f"covariance: within divides by each owner's number of rows, which {by} keeps "
+                "secret: take covariance: pooled"
             )
 
     def require_joint(self) -> None:
@@ -557,7 +557,7 @@ class Study(BaseModel):
     @property
     def has_secret_rows(self) -> bool:
         """Whether the owners' numbers of rows are secret, and leave with noise alone."""
-        return self.table.neighbours is NeighbourRelation.ADDED
+        return self.table.has_secret_rows
 
     @property
     def shows_rows(self) -> bool:

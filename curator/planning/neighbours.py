@@ -53,7 +53,7 @@ def compare_promises(
 def _possible(study: Study, relation: NeighbourRelation) -> Iterator[Schema]:
     """Yield the schema with another relation, unless the study would be refused with it."""
     document = study.table.model_dump(mode="json") | {"neighbours": relation.value}
-    if relation is NeighbourRelation.REPLACED:
+    if relation is NeighbourRelation.REPLACED and study.table.rows_counted == 1:
         document.pop("count_weight", None)
     written = study.model_dump(mode="json", by_alias=True, exclude={"max_rows"})  # changes no noise
     with suppress(StudyError):

@@ -15,6 +15,7 @@ from dppca.common.analysis.estimators.base.weight_noise import STEP_BITS
 from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.schema import Column, Schema, encode, find_cells
 from dppca.common.kernel.schema.attributes import Attribute, Numeric, Ordinal
+from dppca.common.kernel.schema.units import NeighbourRelation
 from dppca.common.kernel.study import Study
 
 Row = tuple[float | int, ...]
@@ -40,14 +41,21 @@ def grid_rows(schema: Schema, *, copies: int = 1) -> list[Row]:
 
 
 def find_change(study: Study, *, copies: int = 1) -> Change:
-    """Compare all pairs of rows of the grid or, if rows are added, each row with none."""
-    vectors = row_vectors(study.table, grid_rows(study.table, copies=copies))
+    """Compare all pairs of rows of the grid or, if rows are added, each row with none.
+
+    A person who weighs as up to c rows is a row, or c times a row.
+    """
+    table = study.table
+    vectors = row_vectors(table, grid_rows(table, copies=copies))
+    if table.rows_counted > 1:
+        vectors = np.concatenate([vectors, table.rows_counted * vectors])
     counted = np.ones(vectors.shape[1], np.int64)
-    counted[study.table.layout.halved_places] = 2  # half of the variance costs twice as much
+    counted[table.layout.halved_places] = 2  # half of the variance costs twice as much
     l1, best, pair = 0, -1.0, (0, 0)
-    if study.has_secret_rows:
+    added = table.neighbours is NeighbourRelation.ADDED
+    if added:
         vectors = np.concatenate([vectors, np.zeros_like(vectors[:1])])
-    others = vectors[-1:] if study.has_secret_rows else vectors
+    others = vectors[-1:] if added else vectors
     for number, vector in enumerate(others, len(vectors) - len(others)):
         moved = np.abs(vectors - vector)
         l1 = max(l1, int(moved.sum(axis=1).max()))

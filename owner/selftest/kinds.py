@@ -127,6 +127,9 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "people of up to 3 rows": _box(
             unit="person", max_rows_per_person=None, rows_counted=3, neighbours="added"
         ),
+        "people of up to 3 rows, replaced": _box(
+            unit="person", max_rows_per_person=None, rows_counted=3
+        ),
         "people in the unit ball, halved products": _ball(
             unit="person", max_rows_per_person=None, row_norm={"halved_products": True}
         ),
@@ -353,7 +356,8 @@ def can_meet(first: tuple[str, str], second: tuple[str, str]) -> bool:
         return False
     if said == "groups" and parties == "one owner":
         return False
-    apart = continued or coding.startswith("rows added") or (ball and "without" in coding)
+    secret = coding.startswith(("rows added", "people of up to"))
+    apart = continued or secret or (ball and "without" in coding)
     return not (parties.startswith("the owners'") and apart)
 
 

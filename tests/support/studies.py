@@ -74,7 +74,8 @@ def make_study(kind: str | Attributes = "census", /, **changes: Any) -> Study:
     """
     given = _KINDS[kind] if isinstance(kind, str) else {"attributes": kind}
     fields = {**given, **changes}
-    if fields.get("neighbours") == "added" and "max_rows" not in changes:
+    secret = fields.get("neighbours") == "added" or fields.get("rows_counted", 1) > 1
+    if secret and "max_rows" not in changes:
         fields.pop("max_rows", None)  # where numbers are secret it is not small
     return study_from_document(study_document(fields.pop("attributes"), **fields))
 

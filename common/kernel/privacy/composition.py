@@ -36,7 +36,7 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.kernel.privacy.accounting import epsilon_from_rho
 from dppca.common.kernel.privacy.mechanisms import Calibration
-from dppca.common.kernel.schema.units import Person
+from dppca.common.kernel.schema.units import NeighbourRelation, Person
 from dppca.common.kernel.study import Study, Trust
 
 _EXACT = Context(prec=120)  # a study's decimals have 30 digits, from 1e-30 to 1e30
@@ -139,7 +139,7 @@ def _describe_rows(study: Study) -> tuple[str, str, str, str]:
     counted = study.table.rows_counted
     weight = "one" if counted == 1 else f"up to {counted}"
     most = _ANY_ROWS.format(weight) if people else _ROWS_PER_PERSON
-    if study.has_secret_rows:
+    if study.table.neighbours is NeighbourRelation.ADDED:
         return _ADDED, overlap, most, _NOISED
     if people:
         return _REPLACE_PERSON, overlap, most, _PUBLIC_PEOPLE

@@ -35,10 +35,12 @@ row and c - 1 added ones,
 
     max(c Delta, (c - 1) Delta_added + Delta),                                                  (4)
 
-the total weight being an entry. It prices a study of added people where people are replaced.
+the total weight being an entry. It is the claim of a study of replaced people, and it prices one of
+added people where people are replaced.
 
-Where people are replaced, their number is the same in neighbouring tables and is public. The number
-of rows is not: what is released depends on it through (1) alone.
+Where people are replaced, their number is the same in neighbouring tables and is public. Neither
+the number of rows nor, with c above 1, the total weight is: the first is in no release but through
+(1), the second leaves with noise.
 
 Limits: at g = 10 the addend D is nothing beside Delta_1; at g = 1 it may be half of it. (2) is
 reached where (1) of one row is. Which rows are one person's is what the owner's column says.
@@ -67,7 +69,7 @@ def of_people(
 
     ``row`` is that to one row, by any relation; ``n_entries`` is D, each of which is rounded once;
     ``n_halved`` of them have half of the noise's variance; ``rows_counted`` is c, above 1 for added
-    people alone.
+    people alone: for replaced ones it is in ``row`` already (`of_weighed_rows`).
     """
     if n_entries < 1 or row.relation not in _OF_PEOPLE:
         raise SettingError("people change sums of one entry or more, as rows do")

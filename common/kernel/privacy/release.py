@@ -196,49 +196,57 @@ def sensitivity_shape(schema: Schema) -> Shape:
 def released_shape(schema: Schema) -> Shape | AddedShape:
     """Return what the sensitivity of a study of this schema is computed from."""
     shape = sensitivity_shape(schema)
-    if schema.neighbours is NeighbourRelation.REPLACED:
-        return shape
-    return AddedShape(shape, schema.layout.count_weight)
+    return AddedShape(shape, schema.layout.count_weight) if schema.has_secret_rows else shape
 
 
 def schema_sensitivity(schema: Schema) -> Sensitivity:
     """Return the sensitivity of a release of this schema to one row or person, by its relation."""
-    row, layout = _row_sensitivity(schema), schema.layout
+    added = schema.neighbours is NeighbourRelation.ADDED
     if schema.unit is Unit.ROW:
-        return row
-    return of_people(
-        row,
-        n_entries=layout.n_entries,
-        n_halved=layout.halved_places.size,
-        rows_counted=schema.rows_counted,
-    )
+        return _added(schema) if added else _replaced(schema)
+    if not added:
+        return _replaced_person(schema)
+    return of_people(_added(schema), rows_counted=schema.rows_counted, **_rounded(schema))
 
 
-def _row_sensitivity(schema: Schema) -> Sensitivity:
-    """Return the sensitivity to one row, whatever the unit."""
-    shape, bits = released_shape(schema), schema.resolution_bits
-    if isinstance(shape, AddedShape):
-        return added_sensitivity(shape, resolution_bits=bits)
-    return sensitivity(shape, resolution_bits=bits)
+def _replaced(schema: Schema) -> Sensitivity:
+    """Return the sensitivity to one replaced row, whatever unit and relation."""
+    return sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
+
+
+def _added(schema: Schema) -> Sensitivity:
+    """Return the sensitivity to one added row, of a schema whose number of rows is an entry."""
+    shape = AddedShape(sensitivity_shape(schema), schema.layout.count_weight)
+    return added_sensitivity(shape, resolution_bits=schema.resolution_bits)
+
+
+def _replaced_person(schema: Schema) -> Sensitivity:
+    """Return the sensitivity to one replaced person, who weighs as one row, or from 1 to c."""
+    row, c = _replaced(schema), schema.rows_counted
+    weighed = row if c == 1 else of_weighed_rows(row, _added(schema), rows_counted=c)
+    return of_people(weighed, **_rounded(schema))
+
+
+def _rounded(schema: Schema) -> dict[str, int]:
+    """Return the entries that the division by M rounds, for `of_people`."""
+    layout = schema.layout
+    return {"n_entries": layout.n_entries, "n_halved": layout.halved_places.size}
 
 
 def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | None:
-    """Return the cost of a release that hides its number, if a person is replaced and not added.
+    """Return the cost of a release of added people, if a person is replaced and not added.
 
     ``calibration`` is the study's. None where rows or people are replaced anyway. A person who has
     at most k rows is replaced by one with another number of them by replacing some rows and adding
     or removing others, k in all: the sensitivity to one row is the larger of the two. People weigh
     as one row, or from 1 to c (`of_weighed_rows`).
     """
-    if not study.has_secret_rows:
-        return None
     table, own = study.table, calibration.sensitivity
-    row = sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits)
+    if table.neighbours is NeighbourRelation.REPLACED:
+        return None
     if table.unit is Unit.PERSON:
-        layout, added = table.layout, _row_sensitivity(table)
-        row = of_weighed_rows(row, added, rows_counted=table.rows_counted)
-        person = of_people(row, n_entries=layout.n_entries, n_halved=layout.halved_places.size)
-        return calibration.law.cost(person, 1)
+        return calibration.law.cost(_replaced_person(table), 1)
+    row = _replaced(table)
     larger = replace(row, l1=max(row.l1, own.l1), l2_squared=max(row.l2_squared, own.l2_squared))
     return calibration.law.cost(larger, study.max_rows_per_person)
 

@@ -98,7 +98,7 @@ class Schema(BaseModel):
     rows_counted
         ``c``: with ``unit: person``, k rows of one person weigh as ``min(k, c)`` rows. It comes
         from public knowledge, never from the rows. More weight of people with many rows costs ``c``
-        times the noise. Above 1 it needs ``neighbours: added``.
+        times the noise. Above 1 the total weight is secret and leaves with noise.
     neighbours
         What the promise compares: tables in which rows of a person are ``replaced``, which leaves
         the number of rows public, or ``added`` or taken away, which keeps it secret: the number
@@ -207,7 +207,7 @@ class Schema(BaseModel):
         if self.count_weight != 1 and not self.with_count:
             raise ValueError(
                 "count_weight is for a number of rows that leaves with noise: it needs "
-                "neighbours: added, without only_tables"
+                "neighbours: added, or rows_counted above 1, without only_tables"
             )
         if self.square_weight > 1 and (self.only_tables or not self.has_squares):
             raise ValueError(
@@ -225,11 +225,6 @@ class Schema(BaseModel):
             )
         if self.unit is Unit.ROW and "rows_counted" in self.model_fields_set:
             raise ValueError("rows_counted is for unit: person")
-        if self.rows_counted > 1 and self.neighbours is NeighbourRelation.REPLACED:
-            raise ValueError(
-                "rows_counted above 1 needs neighbours: added: the total weight of people with "
-                "several rows is secret, and leaves with noise"
-            )
         return self
 
     @model_validator(mode="after")
@@ -395,9 +390,17 @@ class Schema(BaseModel):
         )
 
     @property
+    def has_secret_rows(self) -> bool:
+        """Whether the number of rows, or the total weight of people, leaves with noise alone.
+
+        A person who is replaced changes a total weight, unless each weighs as one row.
+        """
+        return self.neighbours is NeighbourRelation.ADDED or self.rows_counted > 1
+
+    @property
     def with_count(self) -> bool:
         """Whether the number of rows is secret, and one noised number of the release."""
-        return self.neighbours is NeighbourRelation.ADDED and not self.only_tables
+        return self.has_secret_rows and not self.only_tables
 
     @property
     def has_squares(self) -> bool:

@@ -162,6 +162,50 @@ def test_a_replaced_person_with_a_cap_moves_no_more_than_is_priced(
         assert (change**2).sum() <= claim.l2_squared
 
 
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    bits=st.sampled_from([1, 2, 10]),
+    counted=st.sampled_from([3, 12]),
+    weight=st.sampled_from([0.5, 1, 4]),
+)
+def test_no_replaced_person_moves_sums_and_total_weight_more_than_the_claim(
+    seed: int, bits: int, counted: int, weight: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    schema = schema_of_people(rng, bits, rows_counted=counted, count_weight=weight)
+    claim = schema_sensitivity(schema)
+    assert claim.relation is Relation.REPLACE_PERSON
+    others = [draw_person(schema, rng, 8) for _ in range(rng.integers(0, 3))]
+    for most in (1, 30, 30):
+        one, other = draw_person(schema, rng, most), draw_person(schema, rng, 30)
+        before, after = (sums_of(schema, [*others, each]) for each in (one, other))
+        change = np.abs(before.packed - after.packed).astype(object)
+        assert change.sum() <= claim.l1
+        assert (change**2).sum() <= claim.l2_squared
+        assert change[-1] == schema.layout.count_unit * abs(before.n_rows - after.n_rows)
+
+
+@pytest.mark.parametrize("weight", [1.0, 64.0])
+def test_a_replaced_person_with_a_cap_comes_near_the_claim_and_a_count_alone_would_miss_it(
+    weight: float,
+) -> None:
+    flags = [binary_of(f"b{i}", ["x", "y"]) for i in range(6)]
+    capped = {"resolution_bits": 10, "unit": "person", "rows_counted": 3, "count_weight": weight}
+    schema = make_schema(flags, **capped)
+    claim, ends = schema_sensitivity(schema), [[0] * 6, [1] * 3 + [0] * 3, [1] * 4 + [0] * 2]
+    sums = [
+        sums_of(schema, [np.array([end] * k, float)]).packed.astype(object)
+        for end in ends
+        for k in (1, 3)
+    ]
+    most = max(int(np.abs(a - b).sum()) for a in sums for b in sums)
+    row = sensitivity(sensitivity_shape(schema), resolution_bits=10)
+    assert 0.99 * claim.l1 <= most <= claim.l1
+    if weight == 64:
+        assert most > 3 * row.l1 + schema.layout.n_entries
+
+
 @pytest.mark.parametrize(("k", "other"), [(1, 1), (3, 17), (32, 1)])
 def test_on_a_fine_grid_some_people_come_within_a_hundredth_of_the_claim(
     k: int, other: int

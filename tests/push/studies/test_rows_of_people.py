@@ -78,12 +78,13 @@ def test_receipt_store_and_answers_are_those_of_another_number_of_rows(
     assert payloads[0] == payloads[1] == payloads[2], "equal rows of a person weigh as one of them"
 
 
+@pytest.mark.parametrize("neighbours", ["replaced", "added"])
 def test_people_who_weigh_as_several_rows_leave_no_number_of_rows_or_people(
-    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, neighbours: str
 ) -> None:
     seed_noise(monkeypatch, seed=1)
     site = site_of_people(curator, tmp_path / "site", 60)
-    capped = {"rows_counted": 3, "neighbours": "added", "epsilon": "500"}
+    capped = {"rows_counted": 3, "neighbours": neighbours, "epsilon": "500"}
     study = curator.begin(site.name, unit="person", max_rows_per_person=None, **capped)
     code, reviewed = site.run("review", study.name)
     assert (code, reviewed["counts"]) == (0, "weighted rows")

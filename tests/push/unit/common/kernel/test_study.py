@@ -74,10 +74,6 @@ def test_a_study_of_people_says_no_number_of_rows() -> None:
     [
         ({"unit": "person"}, "unit: person protects people with any number of rows: leave"),
         ({"rows_counted": 1}, "rows_counted is for unit: person"),
-        (
-            {"unit": "person", "max_rows_per_person": None, "rows_counted": 3},
-            "rows_counted above 1 needs neighbours: added",
-        ),
     ],
 )
 def test_a_study_of_people_with_numbers_that_are_not_its_own_is_refused(
@@ -85,6 +81,18 @@ def test_a_study_of_people_with_numbers_that_are_not_its_own_is_refused(
 ) -> None:
     with pytest.raises(StudyError, match=says):
         study_from_mapping(document(**changes))
+
+
+def test_a_total_weight_of_people_is_as_secret_as_a_number_of_rows() -> None:
+    capped = document(unit="person", max_rows_per_person=None, rows_counted=3)
+    assert study_from_mapping(capped).has_secret_rows
+    for changes, says in (
+        ({"covariance": "within"}, "number of rows, which rows_counted above 1 keeps secret"),
+        ({"max_rows": 5000}, "max_rows is 5000, but rows_counted above 1 keeps numbers"),
+    ):
+        with pytest.raises(StudyError) as caught:
+            study_from_mapping({**capped, **changes})
+        assert says in " ".join(str(caught.value).split())
 
 
 def test_canonical_documents_and_digests_are_those_of_earlier_versions() -> None:

@@ -40,6 +40,17 @@ def test_the_other_relation_has_the_noise_of_its_own_sensitivity(
     assert again.count.rows == pytest.approx(deviation)
 
 
+def test_people_who_weigh_as_several_rows_have_a_noised_weight_under_both_relations() -> None:
+    capped: dict[str, Any] = {"unit": "person", "max_rows_per_person": None, "rows_counted": 3}
+    capped["count_weight"] = 0.5  # is of use under both
+    for neighbours, less in (("replaced", False), ("added", True)):
+        study = make_study(FLAGS, neighbours=neighbours, **capped)
+        own, other = compare_promises(study, calibrate(study), [500])
+        assert own.count is not None
+        assert other.count is not None
+        assert (own.product.rows < other.product.rows) is less
+
+
 def test_few_rows_are_likely_to_end_a_study_and_many_are_not() -> None:
     study = make_study(FLAGS, neighbours="added", epsilon="1")
     few, many = (compare_promises(study, calibrate(study), [n])[0] for n in (50, 5000))

@@ -32,6 +32,7 @@ ADDED: dict[str, Any] = {"neighbours": "added"}
 STUDIES = {
     "by row": (BY_ROW, Promise.ROWS_REPLACED),
     "by person": (BY_PERSON, Promise.PEOPLE_REPLACED),
+    "by person, up to 3 rows": ({**BY_PERSON, "rows_counted": 3}, Promise.PEOPLE_REPLACED),
     "rows added": (ADDED, Promise.PEOPLE_ADDED),
     "people added": (BY_PERSON | ADDED, Promise.PEOPLE_ADDED),
 }

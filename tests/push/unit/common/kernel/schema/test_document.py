@@ -38,7 +38,7 @@ def test_a_secret_number_of_rows_is_one_more_entry_with_its_weight() -> None:
     ("settings", "words"),
     [
         ({"neighbours": "removed"}, "'replaced' or 'added'"),
-        ({"count_weight": 2}, "it needs neighbours: added, without only_tables"),
+        ({"count_weight": 2}, "it needs neighbours: added, or rows_counted above 1"),
         ({"neighbours": "added", "count_weight": 0}, "count_weight"),
         ({"neighbours": "added", "count_weight": 1 / 3}, r"4\*\*resolution_bits"),
         (
