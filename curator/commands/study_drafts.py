@@ -88,7 +88,7 @@ def _stated_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=KNOWN_FILE,
     required=True,
     help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, missing_values, "
-    "unit, description), REDCap's, or a Frictionless table schema.",
+    "unit, concept, description), REDCap's, or a Frictionless table schema.",
 )
 @click.option(
     "--missing-values",

@@ -69,7 +69,8 @@ schema:
     # A number is clipped to its bounds; a missing one is coded as their middle.
     - name: age
       type: numeric
-      description: Age on the day of the visit   # shown to stewards; so is the unit
+      description: Age on the day of the visit   # shown to stewards; so are unit
+      # concept: LOINC:30525-0        # and concept, its code in a public vocabulary
       unit: years
       lower: 0
       upper: 110

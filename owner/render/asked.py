@@ -20,11 +20,14 @@ class ReviewedAttribute:
     used_for: Annotated[tuple[str, ...], "what it is used for, besides sums and products"]
     description: Annotated[str | None, "what the operator says that it is"]
     unit: Annotated[str | None, "what the operator says that its numbers count"]
+    concept: Annotated[str | None, "its code in a public vocabulary, as the operator says"]
 
     @property
     def words(self) -> str:
         """The operator's words; empty without any."""
-        return ", in ".join(filter(None, (self.description, self.unit)))
+        return ", ".join(
+            filter(None, (self.description, self.unit and f"in {self.unit}", self.concept))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ def describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
                 used_for=tuple(used[each.name]),
                 description=each.description,
                 unit=each.unit if isinstance(each, Numeric) else None,
+                concept=each.concept,
             )
         )
     return tuple(described)

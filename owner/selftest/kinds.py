@@ -466,6 +466,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
                 ("name", "it names"),
                 ("type", "each has cases"),
                 ("description", _WORDS),
+                ("concept", _WORDS),
                 ("missing_values", _CODED),
             )
         },

@@ -42,8 +42,9 @@ PartyName = Annotated[str, AfterValidator(require_party_name)]
 Title = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_paragraph)]
 Purpose = Annotated[str, Field(min_length=1, max_length=1000), BeforeValidator(_paragraph)]
 Line = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_paragraph)]
-MAX_DESCRIPTION, MAX_UNIT = 300, 32  # characters of an attribute's words, and of its unit
+MAX_DESCRIPTION, MAX_UNIT, MAX_CONCEPT = 300, 32, 128  # characters of what an attribute says
 Unit = Annotated[str, Field(min_length=1, max_length=MAX_UNIT), BeforeValidator(_paragraph)]
+Concept = Annotated[str, Field(min_length=1, max_length=MAX_CONCEPT), BeforeValidator(_paragraph)]
 Description = Annotated[
     str, Field(min_length=1, max_length=MAX_DESCRIPTION), BeforeValidator(_paragraph)
 ]

@@ -30,7 +30,14 @@ from pydantic import (
 )
 
 from dppca.common.kernel.documents.names import check_name
-from dppca.common.kernel.documents.stated_fields import NUMBER, TRUTH, WHOLE, Description, Unit
+from dppca.common.kernel.documents.stated_fields import (
+    NUMBER,
+    TRUTH,
+    WHOLE,
+    Concept,
+    Description,
+    Unit,
+)
 from dppca.common.kernel.documents.yaml_text import WrittenFloat
 from dppca.common.kernel.schema.texts import DAY_0
 from dppca.common.kernel.schema.texts import MAX_LABEL_LENGTH as MAX_LABEL_LENGTH
@@ -161,7 +168,7 @@ class _Strict(BaseModel):
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     """Fields that a document of this kind lacks, because they follow from its type."""
     UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
-        {"missing_values": None, "description": None}
+        dict.fromkeys(("missing_values", "description", "concept", "unit", "unknown"))
     )
     """Later fields, which a document lacks where they have this value."""
 
@@ -247,13 +254,13 @@ class Numeric(_Strict):
         Codes that mean that a value is missing, in place of the schema's.
     description
         What it is, for those who read the study; at most 300 characters.
+    concept
+        Its code in a public vocabulary, such as ``LOINC:8480-6``; at most 128 characters.
     unit
         What its numbers count, such as ``kg``; at most 32 characters.
     """
 
-    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
-        {**_COUNTING, "missing_values": None, "description": None, "unit": None}
-    )
+    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType({**_COUNTING, **_Strict.UNSAID})
 
     name: Name
     type: Literal["numeric"] = "numeric"
@@ -270,6 +277,7 @@ class Numeric(_Strict):
     missing: Literal["level", "indicator"] | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
+    concept: Concept | None = None
     unit: Unit | None = None
 
     @model_validator(mode="before")
@@ -402,7 +410,7 @@ class Date(Numeric):
         Public bounds; other days are clipped to them.
     bins
         As for a numeric; edges are dates.
-    histogram, products, missing_values, description
+    histogram, products, missing_values, description, concept
         As for a numeric.
     """
 
@@ -437,7 +445,7 @@ class Ordinal(Numeric):
         True releases the number of rows with each label.
     missing_values
         As for a numeric; none is one of the levels.
-    description
+    description, concept
         As for a numeric.
     """
 
@@ -486,7 +494,7 @@ class Binary(_Strict):
         is no fault.
     missing_values
         As for a numeric; none is one of the labels.
-    description
+    description, concept
         As for a numeric.
     """
 
@@ -496,6 +504,7 @@ class Binary(_Strict):
     missing: Label | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
+    concept: Concept | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -534,13 +543,9 @@ class Categorical(_Strict):
         It costs one more coded column. Not with ``missing``.
     missing_values
         As for a numeric; none is one of the labels.
-    description
+    description, concept
         As for a numeric.
     """
-
-    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
-        {"missing_values": None, "description": None, "unknown": None}
-    )
 
     name: Name
     type: Literal["categorical"] = "categorical"
@@ -549,6 +554,7 @@ class Categorical(_Strict):
     unknown: Label | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
+    concept: Concept | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

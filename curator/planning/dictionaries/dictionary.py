@@ -32,8 +32,9 @@ class Entry:
     ``lower`` and ``upper`` are bounds as text for a study file, None if the dictionary gives none.
     ``labels`` are those in the data, of a `LABEL` or an `ORDINAL`, empty if none are listed;
     ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
-    of the column, and ``unit`` what its numbers count. ``one_hot`` are the columns that stand for
-    the labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
+    of the column, ``unit`` what its numbers count, and ``concept`` its code in a vocabulary.
+    ``one_hot`` are the columns that stand for the labels, in their order; empty if a column holds
+    the labels. ``missing`` are codes that mean
     missing; None for those of the dictionary. ``nullable`` is True if the dictionary says
     that a number may be missing. ``decide`` says why a person has to write the labels: files may
     hold several words for one.
@@ -47,6 +48,7 @@ class Entry:
     unknown: str | None = None
     note: str = ""
     unit: str = ""
+    concept: str = ""
     one_hot: tuple[str, ...] = ()
     missing: Codes | None = None
     nullable: bool = False
@@ -62,6 +64,7 @@ class OneHotColumn:
     label: str
     unknown: str | None = None
     note: str = ""
+    concept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +193,17 @@ def _join_one_hot(form: str, columns: Sequence[Entry | Omission | OneHotColumn])
                     f"the {form} has a column called {column.attribute}, which one-hot columns "
                     "are joined into: give one of them another name"
                 )
-            note = next((each.note for each in group if each.note), "")
+            note, concept = (
+                next((text for each in group if (text := getattr(each, name))), "")
+                for name in ("note", "concept")
+            )
             yield Entry(
                 column.attribute,
                 EntryType.LABEL,
                 labels=labels,
                 unknown=next(iter(unknown), None),
                 note=note,
+                concept=concept,
                 one_hot=tuple(each.name for each in group),
             )
 

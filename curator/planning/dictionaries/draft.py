@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
-from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION, MAX_UNIT
+from dppca.common.kernel.documents.stated_fields import MAX_CONCEPT, MAX_DESCRIPTION, MAX_UNIT
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
@@ -219,6 +219,8 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
         unit = ""
     if note := _cut(join_notes(entry.note, unit), MAX_DESCRIPTION):
         yield f"      description: {scalar(note)}"
+    if concept := _cut(entry.concept, MAX_CONCEPT):
+        yield f"      concept: {scalar(concept)}"
     if entry.kind in (EntryType.LABEL, EntryType.ORDINAL):
         yield from (f"      {line}" for line in _labels(entry))
     else:

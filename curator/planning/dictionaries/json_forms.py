@@ -34,6 +34,7 @@ _FRICTIONLESS_KINDS = {
 
 _FIELD_KEYS = {
     *["name", "type", "title", "description", "unit", "example", "examples", "rdfType", "oneHot"],
+    "concept",
     *["constraints", "categories", "categoriesOrdered", "missingValues", "format"],
     *["trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber"],
 }
@@ -116,8 +117,9 @@ def _frictionless(
 ) -> Entry | Omission | OneHotColumn:
     name, kind = field["name"], field.get("type", "string")
     note = join_notes(_word(field.get("title")), _word(field.get("description")))
+    concept = _word(field.get("concept")) or _word(field.get("rdfType"))
     if (joined := field.get("oneHot")) is not None:
-        return _one_hot_column(name, joined, note)
+        return _one_hot_column(name, joined, note, concept)
     rules = _rules(field)
     if keys == [name] or rules.get("unique") is True:
         return Omission(name, "each row has its own")
@@ -127,12 +129,14 @@ def _frictionless(
     if pairs:
         ordered = field.get("categoriesOrdered") is True
         decide = _several_words(field)
-        return replace(_labels(name, pairs, note, ordered=ordered), missing=own, decide=decide)
+        found = _labels(name, pairs, note, ordered=ordered)
+        return replace(found, concept=concept, missing=own, decide=decide)
     if (known := _kind(field)) is None:
         return Omission(name, FREE_TEXT if kind == "string" else "a type that a study has not")
     lower, upper = (_bound(known, field, side) for side in ("Minimum", "Maximum"))
     nullable, unit = rules.get("required") is False, _word(field.get("unit"))
-    return Entry(name, known, lower, upper, note=note, unit=unit, missing=own, nullable=nullable)
+    found = Entry(name, known, lower, upper, note=note, unit=unit, concept=concept)
+    return replace(found, missing=own, nullable=nullable)
 
 
 def _kind(field: Mapping[str, Any]) -> EntryType | None:
@@ -223,7 +227,7 @@ def _rules(field: Mapping[str, Any]) -> Mapping[str, Any]:
     return rules if isinstance(rules, dict) else {}
 
 
-def _one_hot_column(name: str, joined: object, note: str) -> OneHotColumn:
+def _one_hot_column(name: str, joined: object, note: str, concept: str) -> OneHotColumn:
     said = joined if isinstance(joined, dict) else {}
     attribute, label = _word(said.get("attribute")).strip(), _word(said.get("label")).strip()
     if not attribute or not label:
@@ -231,7 +235,8 @@ def _one_hot_column(name: str, joined: object, note: str) -> OneHotColumn:
             'oneHot of a field is {"attribute": NAME, "label": LABEL}: what its group says, and '
             "the label that the field stands for"
         )
-    return OneHotColumn(name, attribute, label, _word(said.get("unknown")) or None, note)
+    unknown = _word(said.get("unknown")) or None
+    return OneHotColumn(name, attribute, label, unknown, note, concept)
 
 
 def _labels(name: str, pairs: Sequence[tuple[str, str]], note: str, *, ordered: bool) -> Entry:

@@ -7,7 +7,7 @@ import re
 
 OWN_COLUMNS = (
     *("name", "type", "lower", "upper", "labels", "unknown", "missing_values", "attribute"),
-    *("unit", "description"),
+    *("unit", "concept", "description"),
 )
 HEADER = ",".join(OWN_COLUMNS)
 NO_DICTIONARY = (

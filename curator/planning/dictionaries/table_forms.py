@@ -159,6 +159,7 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
             note=row.get("description", ""),
             missing=read_codes(row["missing_values"]) if row.get("missing_values") else None,
             unit=row.get("unit", ""),
+            concept=row.get("concept", ""),
             nullable=unknown is not None,
         )
 
@@ -171,9 +172,8 @@ def _one_hot_column(number: int, row: Mapping[str, str]) -> OneHotColumn:
             "attribute, the name of what its group says, and, under labels, the one label that it "
             "stands for"
         )
-    return OneHotColumn(
-        row["name"], attribute, label, row.get("unknown") or None, row.get("description", "")
-    )
+    words = (row.get(each, "") for each in ("description", "concept"))
+    return OneHotColumn(row["name"], attribute, label, row.get("unknown") or None, *words)
 
 
 def _read_redcap(rows: _Rows) -> Iterator[Entry | Omission]:

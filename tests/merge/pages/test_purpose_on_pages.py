@@ -12,7 +12,7 @@ from tests.support.curator import Curator, far_moment
 from tests.support.sites import OwnerSite
 from tests.support.studies import CENSUS
 
-AGE = {"description": "Age on the day of the visit", "unit": "years"}
+AGE = {"description": "Age on the visit", "unit": "years", "concept": "LOINC:30525-0"}
 STATED = {
     "title": "Health and work in three regions",
     "purpose": "Find which kinds of work go together with illness, so that advice can begin where "
@@ -55,7 +55,9 @@ def test_a_purpose_is_read_before_consent_and_what_was_agreed_to_prints_on_one_s
         for text in (study.purpose, study.contact, study.approval):
             expect(said.get_by_text(f"“{text}”")).to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_have_text(f"“{study.title}”")
-        expect(page.get_by_text("“Age on the day of the visit, in years”").first).to_be_visible()
+        expect(
+            page.get_by_text("“Age on the visit, in years, LOINC:30525-0”").first
+        ).to_be_visible()
         for name in ("Contribute", "Not now", "Decline"):
             expect(page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
         assert _sheets(page) == 1
@@ -85,7 +87,7 @@ def test_no_text_of_a_study_leaves_its_quotes(
     curator: Curator, site: OwnerSite, open_site: OpenSite, lie: str
 ) -> None:
     lies: dict[str, Any] = dict.fromkeys(STATED, lie + "\u0301" * 40)
-    attributes = [{**CENSUS[0], "description": lie, "unit": lie}, *CENSUS[1:]]
+    attributes = [{**CENSUS[0], "description": lie, "unit": lie, "concept": lie}, *CENSUS[1:]]
     study = curator.begin(site.name, "absent", attributes=attributes, **lies)
     with open_site(site) as (seen, _):
         page = seen.page

@@ -293,6 +293,29 @@ b,number,0,9,,"{unit}",
     assert (code, said[:14], said[-1], len(said)) == ("-9", words[:14], "…", MAX_LABEL_LENGTH)
 
 
+def test_a_concept_of_a_dictionary_stands_in_the_study(tmp_path: Path) -> None:
+    own = """name,type,lower,upper,labels,attribute,concept
+sbp,number,50,250,,,LOINC:8480-6
+reg_n,one-hot,,,north,region,
+reg_s,one-hot,,,south,region,SNOMED:397669002
+reg_e,one-hot,,,east,region,DDI:other
+"""
+    snomed = "http://snomed.info/id/271649006"
+    fields = [
+        {"name": "sbp", "type": "number", "constraints": {"minimum": 50, "maximum": 250}},
+        {"name": "sex", "constraints": {"enum": ["f", "m"]}, "concept": "OMOP:4135376"},
+    ]
+    fields[0]["rdfType"] = snomed
+    for name, content, concepts in (
+        ("columns.csv", own, ["LOINC:8480-6", "SNOMED:397669002"]),
+        ("schema.json", {"fields": fields}, [snomed, "OMOP:4135376"]),
+    ):
+        dictionary = read(tmp_path, content, name)
+        study = study_from_yaml(draft_study(dictionary, SAID, source="x"))
+        assert [each.concept for each in study.table.attributes] == concepts
+        assert not dictionary.notes
+
+
 def test_a_delta_makes_the_noise_gaussian_and_a_target_is_said(tmp_path: Path) -> None:
     choices = Choices("trial", ("a", "b"), "1.0", "1e-9", 2, "sex", histograms=True)
     study = study_from_yaml(draft_study(read(tmp_path, OWN), choices, source="x"))
