@@ -262,7 +262,7 @@ class DatabaseSource(Source):
             raise DataError(f"{self.title} lacks the columns {', '.join(gone)} now")
         fields = [self.fields[self.names.index(name)] for name in wanted.names]
         n_read = 0
-        for cells in _cells(self, fields):
+        for cells in _cells(self, fields, wanted.key):
             n_read += len(cells[0])
             for start in range(0, len(cells[0]), wanted.batch_rows):
                 yield [array.slice(start, wanted.batch_rows) for array in cells]
@@ -324,8 +324,10 @@ def _fields(place: DatabaseLocation, connection: Any, query: str) -> tuple[pa.Fi
     return fields
 
 
-def _cells(source: DatabaseSource, fields: Sequence[pa.Field]) -> Iterator[list[Any]]:
-    """Cells of each column, batch by batch."""
+def _cells(
+    source: DatabaseSource, fields: Sequence[pa.Field], key: str = ""
+) -> Iterator[list[Any]]:
+    """Cells of each column, batch by batch; of ``key`` each must be one person."""
     place, dialect = source.place, source.place.dialect
     shares = share_columns(fields, dialect)
     n_parts, n_each = len(shares), len(dialect.expressions("", fields[0]))
@@ -342,7 +344,9 @@ def _cells(source: DatabaseSource, fields: Sequence[pa.Field]) -> Iterator[list[
                 raise DataError(f"{source.title} gives rows in another order than asked for")
             arrays, n_before = [array[n_before:] for array in arrays], 0
         yield [
-            dialect.joined(field, [a[part::n_parts] for a in arrays[at : at + n_each]])
+            (dialect.exact if field.name.strip() == key else dialect.joined)(
+                field, [a[part::n_parts] for a in arrays[at : at + n_each]]
+            )
             for part, share in enumerate(shares)
             for field, at in zip(share, range(0, len(arrays), n_each), strict=False)
         ]

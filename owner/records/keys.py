@@ -33,6 +33,7 @@ from dppca.common.kernel.schema.columns import is_text
 from dppca.common.kernel.schema.decimals import is_short, shortest_decimals, texts_of_decimals
 from dppca.common.kernel.schema.texts import MISSING_WORDS, is_missing
 
+_UUID: Final = "arrow.uuid"
 _LEAST: Final = 1 << 20
 _MOST: Final = 2.0**63
 _WIDE_TICKS: Final = 64
@@ -145,15 +146,10 @@ def key_texts(cells: Any) -> Any:
     digits (``7``, ``7.0``, ``" 7 "``), other numbers their shortest decimals, texts lose outer
     blanks; null is empty.
     """
+    cells = unfolded(cells)
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
-        if kind.extension_name == "arrow.uuid":
-            return _by_value(cells.storage, lambda cell: str(UUID(bytes=cell)))
-        return key_texts(cells.storage)
-    if pa.types.is_run_end_encoded(kind):
-        return key_texts(pc.run_end_decode(cells))
-    if pa.types.is_dictionary(kind):
-        return key_texts(cells.dictionary_decode())
+        return _by_value(cells.storage, lambda cell: str(UUID(bytes=cell)))
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         # As their ticks: a zone or a nanosecond could make Python's own form fail.
         cells = cells.view(pa.int64() if kind.bit_width == _WIDE_TICKS else pa.int32())
@@ -170,11 +166,20 @@ def key_texts(cells: Any) -> Any:
     return _of_texts(cells.cast(pa.large_binary()))
 
 
+def unfolded(cells: Any) -> Any:
+    """Return an Arrow array without runs, dictionary or extension; UUIDs stay as they are."""
+    kind = cells.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return cells if kind.extension_name == _UUID else unfolded(cells.storage)
+    if pa.types.is_run_end_encoded(kind):
+        return unfolded(pc.run_end_decode(cells))
+    return unfolded(cells.dictionary_decode()) if pa.types.is_dictionary(kind) else cells
+
+
 def _key_form(kind: Any) -> str:
     """Which form the keys of a type have; empty if it has none. Equal persons need equal forms."""
     if isinstance(kind, pa.BaseExtensionType):
-        is_uuid = kind.extension_name == "arrow.uuid"
-        return "arrow.uuid" if is_uuid else _key_form(kind.storage_type)
+        return _UUID if kind.extension_name == _UUID else _key_form(kind.storage_type)
     if pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind):
         return _key_form(kind.value_type)
     if pa.types.is_timestamp(kind):

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import is_text
-from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts
+from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts, unfolded
 
 _SHORT: Final = 15  # bytes of a key that are kept as they are
 _LONG: Final = 255  # first byte of a digest; that of a short key is its length
@@ -115,9 +115,8 @@ class _Types:
 
     def add(self, cells: Any) -> None:
         """Raise `DataError` for a type or a number by which one person could have two keys."""
+        cells = unfolded(cells)
         kind = cells.type
-        while pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-            kind = kind.value_type
         form = str(kind)
         if is_text(kind):
             form = "text"

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema.attributes import label_text
 
 _REST: Final = r"""
@@ -56,6 +56,7 @@ _AS_WRITTEN: Final = {
     "interval": "interval_send({0})",
 }
 """Expressions of PostgreSQL for types that the driver cannot hold; others use ``format``."""
+_LARGEST_WHOLE: Final = 2.0**53
 _MOST_COLUMNS: Final = 999
 """Columns in one row from SQLite, which allows 2,000: two expressions for each, and a mark."""
 
@@ -76,6 +77,8 @@ class Dialect:
         Expressions to select for a quoted column, given also its Arrow field.
     joined
         Cells of a column from its field and the arrays of its expressions.
+    exact
+        The same of a key's column whose cells shall each be one person; `DataError` otherwise.
     first
         A row of fixed types before all others, for drivers that take a column's type from the first
         rows; made from the number of columns, or empty. Its first value, a mark, is 0; in other
@@ -104,6 +107,7 @@ class Dialect:
     quote: Callable[[str], str]
     expressions: Callable[[str, pa.Field], tuple[str, ...]]
     joined: Callable[[pa.Field, Sequence[Any]], Any]
+    exact: Callable[[pa.Field, Sequence[Any]], Any]
     first: Callable[[int], str] = lambda _: ""
     most_columns: int = 1 << 20
     keys: Callable[[pa.Field, Any], Any] = lambda _, cells: cells
@@ -292,6 +296,22 @@ def _joined(_: pa.Field, arrays: Sequence[Any]) -> Any:
         return numbers
     if numbers.null_count == len(numbers):
         return texts
+    return _all_as_text(numbers, texts)
+
+
+def _joined_key(field: pa.Field, arrays: Sequence[Any]) -> Any:
+    """Cells of a key, all as text: its type must not depend on which rows a batch has."""
+    numbers, texts = arrays
+    largest = pc.max(pc.abs(numbers)).as_py()
+    if largest is not None and largest >= _LARGEST_WHOLE:
+        raise DataError(
+            f"the column {field.name} has floating-point numbers of 2^53 or more, of which some "
+            "stand for several people: write it as text or as whole numbers"
+        )
+    return _all_as_text(numbers, texts)
+
+
+def _all_as_text(numbers: Any, texts: Any) -> Any:
     cells = texts.cast(pa.large_binary()).view(pa.large_string())
     # Not Arrow's own texts: a cell's meaning would depend on the presence of text beside it.
     written = [None if value is None else label_text(value) for value in numbers.to_pylist()]
@@ -317,6 +337,7 @@ POSTGRESQL: Final = Dialect(
     encoding="SHOW server_encoding",
     expressions=_as_they_are,
     joined=_plain,
+    exact=_plain,
     keys=_numeric_keys,
     schema_of="""
         SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -341,6 +362,7 @@ SQLITE: Final = Dialect(
     quote=lambda name: quoted(name, "`"),
     expressions=_number_and_text,
     joined=_joined,
+    exact=_joined_key,
     first=_first_row,
     most_columns=_MOST_COLUMNS,
 )

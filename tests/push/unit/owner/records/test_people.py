@@ -1,11 +1,15 @@
 """People are counted in one pass and found in another, from every source; what is unclear stops."""
 
+import math
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +20,7 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.people import PeopleMoments, PeopleSums
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import FaultCounts, check_table
+from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.people import count_people
 from dppca.owner.records.table import moments_of_table, open_table
@@ -122,6 +127,11 @@ def test_another_reading_with_other_rows_of_anybody_is_refused(second: list[str]
         ([pa.array([-(2.0**24)], pa.float32())], "floating-point numbers of 2\\^24 or more"),
         ([pa.array(np.array([2048], np.float16))], "floating-point numbers of 2\\^11 or more"),
         (
+            [pc.run_end_encode(pa.array([1.0, 2.0**53]))],
+            "floating-point numbers of 2\\^53 or more",
+        ),
+        ([pa.array([2.0**53]).dictionary_encode()], "floating-point numbers of 2\\^53 or more"),
+        (
             [pa.array([16777216, 16777217]).cast(pa.float32(), safe=False)],
             "floating-point numbers of 2\\^24 or more",
         ),
@@ -139,6 +149,8 @@ def test_widths_of_numbers_and_lists_of_labels_are_one_type() -> None:
     assert count_people(parts, title="rows", key="person").n_people == 2
     texts = [pa.array(["a"]), pa.array(["a"], pa.large_string()).dictionary_encode()]
     assert count_people(texts, title="rows", key="person").by_rows() == {2: 1}
+    runs = [pc.run_end_encode(pa.array([7.0, 7.0, 8.0])), pa.array([7.0])]
+    assert count_people(runs, title="rows", key="person").by_rows() == {3: 1, 1: 1}
 
 
 @pytest.mark.parametrize(("bits", "digits"), [(16, 11), (32, 24), (64, 53)])
@@ -158,6 +170,26 @@ def test_numbers_of_a_key_that_a_sheet_rounds_are_refused(number: float, tmp_pat
     assert latest(["A-1", 9007199254740991, 9007199254740990, "9007199254740993"]) == 4
     with pytest.raises(DataError, match=r"person of .*rows.xlsx has numbers of 2\^53 or more"):
         latest(["A-1", 7, number])
+
+
+@pytest.mark.parametrize("beside", ["A-1", 7, b"x", 1.5])
+@pytest.mark.parametrize("number", [2.0**53, -(2.0**60), math.inf])
+def test_real_numbers_of_a_key_in_sqlite_are_one_person_each_whatever_stands_beside(
+    beside: object, number: float, tmp_path: Path
+) -> None:
+    def latest(key: list[object]) -> int:
+        with closing(sqlite3.connect(tmp_path / "rows.db")) as file, file:
+            file.execute("DROP TABLE IF EXISTS people")
+            file.execute("CREATE TABLE people (person, age, more)")
+            file.executemany("INSERT INTO people VALUES (?, 1, 0)", [(each,) for each in key])
+        place = SQLiteLocation("rows", database=tmp_path / "rows.db", table="people")
+        with open_table(place, SCHEMA).latest("person") as table:
+            return moments_of_table(table, SCHEMA).n_rows
+
+    exact = [beside] * 2 + [2.0**53 - 1, "9007199254740993", 9007199254740993]
+    assert latest([*exact, *(float(n) + 0.25 for n in range(2000))]) == 2000 + len(exact) - 2
+    with pytest.raises(DataError, match=r"column person has floating-point numbers of 2\^53"):
+        latest([beside, number])
 
 
 def test_people_without_a_key_or_with_a_line_that_has_none_are_not_read(tmp_path: Path) -> None:
