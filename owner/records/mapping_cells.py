@@ -220,8 +220,10 @@ class _Batch:
             missing = self._is_missing(rule, column, codes, found)
             counted = np.flatnonzero(missing if rows is None else missing & rows)
             cells = self._arrays[column].take(pa.array(counted))
-            coded = parse_column(_reader(CellKind.TEXT, "codes", codes, ()), cells) >= 0
-            tally[CellOutcome.CODE] += int(coded.sum())
+            # Those that the study calls missing, too, are counted as its own codes.
+            without = self._reader_of(rule, column, attribute)
+            still = missing_rows(parse_column(without, cells, distinguish_missing=True))
+            tally[CellOutcome.CODE] += int((~still).sum())
         if tally is not None and rule.otherwise is not None:
             unlisted = self._places(column, tuple(rule.recode or ()), codes) == UNKNOWN
             tally[CellOutcome.OTHERWISE] += int(
@@ -251,12 +253,17 @@ class _Batch:
         """Return the rows whose cell is missing."""
         if rule.is_plain:
             return missing_rows(found)
-        if rule.recode is not None:
-            return missing_rows(self._places(column, tuple(rule.recode), codes))
-        is_number = rule.is_linear or rule.cut is not None
-        return missing_rows(
-            self._values(column, CellKind.NUMBER if is_number else CellKind.DAY, codes)
+        return missing_rows(self._parsed(*_form_of(rule, column), codes))
+
+    def _reader_of(self, rule: Rule, column: str, attribute: Attribute) -> Attribute:
+        """Return what reads a rule's column where the site has no codes for missing."""
+        if rule.is_plain:
+            return attribute
+        kind, _, words = form = _form_of(rule, column)
+        made: Attribute = self._mapped.table(
+            ("without", *form), lambda: _reader(kind, f"{_UNLISTED}{form}", words, ())
         )
+        return made
 
     def _computed(self, rule: Rule, column: str, codes: tuple[str, ...]) -> NDArray[np.float64]:
         if rule.is_linear:
@@ -488,6 +495,14 @@ def _kind_of(attribute: Attribute) -> CellKind:
     if list_labels(attribute) is not None:
         return CellKind.TEXT
     return CellKind.DAY if isinstance(attribute, Date) else CellKind.NUMBER
+
+
+def _form_of(rule: Rule, column: str) -> tuple[CellKind, str, tuple[str, ...]]:
+    """Return how a rule that is not plain reads its column, and the words that it looks for."""
+    if rule.recode is not None:
+        return CellKind.TEXT, column, tuple(rule.recode)
+    is_number = rule.is_linear or rule.cut is not None
+    return CellKind.NUMBER if is_number else CellKind.DAY, column, ()
 
 
 def _are_numbers(words: Iterable[str]) -> bool:

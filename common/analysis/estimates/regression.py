@@ -9,7 +9,7 @@ rows that are drawn from the fitted field.
 The strength of a coefficient is the variance of its regressor that the others leave,
 R_j = 1 / (A^-1)_jj, over the standard deviation of the noise of that. A fit whose A is not positive
 definite, or that has a strength below 2 (where Fieller's set has no end), is refused, and a
-coefficient below 4.
+coefficient below 4. The intercept is refused with any of them: it is what they leave at zero.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,11 +98,12 @@ def estimate_ols(
     found.values[0] += y.offset
     sampling = np.diag(units @ rows @ units.T) / scope.rows(moments)
     df = freedom if variance == "constant" and not scope.these_rows else inf
+    intercept = next((each for each in refusals if each is not None), None)
     return [
         normal_estimate(name, found.part(j), float(sampling[j]), df=df, null=0.0)
         if refused is None
         else Estimate(name, refused=refused)
-        for j, (name, refused) in enumerate(zip(names, [None, *refusals], strict=True))
+        for j, (name, refused) in enumerate(zip(names, [intercept, *refusals], strict=True))
     ]
 
 

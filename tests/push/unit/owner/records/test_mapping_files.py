@@ -121,6 +121,37 @@ def test_the_key_is_the_column_as_it_is(tmp_path: Path) -> None:
         mapped.require_key("work")
 
 
+@pytest.mark.parametrize(
+    ("kind", "rule", "of_study", "of_mapping"),
+    [
+        ({"type": "numeric", "lower": 0, "upper": 100}, "", 3, 2),
+        ({"type": "numeric", "lower": 0, "upper": 100}, ", times: 1", 0, 5),
+        ({"type": "categorical", "categories": ["1", "2"], "unknown": "?"}, "", 3, 2),
+        (
+            {"type": "categorical", "categories": ["1", "2"], "unknown": "?"},
+            ", recode: {1: 1}",
+            0,
+            5,
+        ),
+    ],
+)
+def test_a_code_that_study_and_mapping_name_is_counted_once(
+    kind: dict[str, object], rule: str, of_study: int, of_mapping: int, tmp_path: Path
+) -> None:
+    """What a step makes has the study's codes; the cells before it are the mapping's alone."""
+    attribute = {"name": "x", "missing_values": {"999": "not known"}, **kind}
+    if kind["type"] == "numeric":
+        attribute["missing"] = "indicator"
+    schema = Schema.from_document({"max_rows_per_person": 1, "attributes": [attribute]})
+    (tmp_path / "rows.csv").write_text("X\n1\n1\n999\n999\n999\n888\n888\nNA\n")
+    path = tmp_path / "mapping.yaml"
+    path.write_text(f"attributes:\n  x: {{column: X, missing: [888, 999]{rule}}}\n")
+    place = local_files(tmp_path / "rows.csv").mapped(MappingPlace(path))
+    found = check_table(open_table(place, schema), schema).attributes["x"]
+    assert found.outcomes == {CellOutcome.CODE: of_mapping}
+    assert found.missing_values["999"].count == of_study
+
+
 def test_what_a_mapping_made_is_counted_and_described_without_a_word_of_rows(
     tmp_path: Path,
 ) -> None:

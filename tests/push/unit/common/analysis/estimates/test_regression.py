@@ -74,3 +74,17 @@ def test_the_sandwich_says_how_far_the_field_is_and_what_it_rests_on(asked: Esti
     assert "How rows vary around the line is taken from rows of the fitted field." in (
         found.assumptions
     )
+
+
+def test_an_intercept_is_refused_with_any_coefficient_that_the_noise_hides() -> None:
+    """It is what the coefficients leave at zero, so it misses where one of them is noise."""
+    partly = 0
+    for seed in range(4):
+        rows = [part[:300] for part in PEOPLE]
+        parts = np.array_split(encode(STUDY.table, rows), 3)
+        released = Published(STUDY, pooled_result(STUDY, parts, seed=seed))
+        const, *others = estimates(released).ols("ill", ["age", "sex"]).estimates
+        refused = [each.refused for each in others if each.refused is not None]
+        assert const.refused == (refused[0] if refused else None)
+        partly += 0 < len(refused) < len(others)
+    assert partly
