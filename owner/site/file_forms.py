@@ -186,11 +186,12 @@ class PopulationDocument(StrictDocument):
         Lifetime delta; ``"0"`` if only Laplace noise is used.
     was
         Names under which these people were charged before.
-    unit, neighbours
+    unit
         What the budget promises: that a person is hidden who is ``replaced`` by one with as many
-        rows or, with ``unit: person``, with any number of rows; or, with ``neighbours: added``,
-        who is added or taken away. Studies that publish a number which this hides are refused.
-        With ``unit: person`` every data set needs ``key``, the same in all of them.
+        rows or, with ``person``, with any number of rows. Every data set then needs ``key``, the
+        same in all of them. Studies that publish a number which the budget hides are refused.
+    neighbours
+        With ``added`` a person is hidden who is added or taken away.
     """
 
     who: Annotated[str, AfterValidator(_one_line)]
