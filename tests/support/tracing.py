@@ -3,6 +3,9 @@
 ``tracing.py FILE MODULE ARGUMENTS…`` runs ``MODULE`` like a separate process. At its end ``FILE``
 gets JSON: ``loaded`` and ``ran``, paths below the root, and ``others``, the other packages that are
 loaded. A module runs where one of its functions is called; what its import does is no call.
+
+Only this process writes. One that it forks, as the curator does at its start for the lines of
+gRPC's core, may end after it, and would leave the modules of the moment of the fork in ``FILE``.
 """
 
 import atexit
@@ -35,7 +38,9 @@ def _ours(file: str | None) -> str | None:
     return name if name.startswith(PRODUCT) and not name.startswith("common/wire/") else None
 
 
-def _write(file: Path) -> None:
+def _write(file: Path, process: int) -> None:
+    if os.getpid() != process:
+        return
     sys.setprofile(None)
     loaded = {_ours(getattr(module, "__file__", None)) for module in [*sys.modules.values()]}
     ran = {_ours(file) for file, name in _CALLED if name != "<module>"}
@@ -48,14 +53,14 @@ def _write(file: Path) -> None:
 def main(arguments: list[str]) -> None:
     """Trace a module; its exit is this program's."""
     file, module, *rest = arguments
-    ends = os._exit
+    ends, process = os._exit, os.getpid()
 
     def end(code: int) -> NoReturn:
-        _write(Path(file))
+        _write(Path(file), process)
         ends(code)
 
     os._exit = end  # commands end by it, without what `atexit` holds
-    atexit.register(_write, Path(file))
+    atexit.register(_write, Path(file), process)
     sys.argv = [module, *rest]
     threading.setprofile(_note)
     sys.setprofile(_note)
