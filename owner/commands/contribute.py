@@ -284,9 +284,9 @@ class OpenedContribution:
             is_live=self.table.source.is_live,
         )
 
-    def keep_consent(self, reading: Reading[Moments]) -> None:
+    def keep_consent(self, offer: ContributionPreview) -> None:
         """Keep what was agreed to; an attempt that goes on after the charge agrees to no more."""
-        found = self.offer(reading).document(with_forecast=False)
+        found = offer.without_forecast
         kept = kept_consent(self.site, found.study, found.digest)
         if kept is None or found.next is NextStep.RESERVE:
             facts, said = consent_facts(found), found.asserted

@@ -239,7 +239,7 @@ class OpenedModel:
             self.release, self.request, self.budget, self.step, self.outline, rows, counted
         )
 
-    def keep_consent(self, reading: Reading[WeightRows]) -> None:
+    def keep_consent(self, offer: ModelOffer) -> None:
         """Keep nothing: a site keeps one consent for each study, its contribution's."""
 
     def prepare(self, reading: Reading[WeightRows]) -> NDArray[np.int64]:

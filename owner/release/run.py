@@ -46,12 +46,13 @@ from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet
 
 RowsT = TypeVar("RowsT")
+OfferT = TypeVar("OfferT", bound=ReleaseOffer)
 PreparedT = TypeVar("PreparedT")
 DocumentT = TypeVar("DocumentT")
 MadeT = TypeVar("MadeT", covariant=True)
 
 
-class OpenedRelease(Protocol[RowsT, PreparedT]):
+class OpenedRelease(Protocol[RowsT, OfferT, PreparedT]):
     """A release whose data set is open, and of which no row was read."""
 
     @property
@@ -80,10 +81,10 @@ class OpenedRelease(Protocol[RowsT, PreparedT]):
     def reader(self) -> AbstractContextManager[Reader[RowsT]]:
         """Open what reads the rows."""
 
-    def offer(self, reading: Reading[RowsT]) -> ReleaseOffer:
+    def offer(self, reading: Reading[RowsT]) -> OfferT:
         """Return what the steward is asked."""
 
-    def keep_consent(self, reading: Reading[RowsT]) -> None:
+    def keep_consent(self, offer: OfferT) -> None:
         """Keep what the steward agreed to."""
 
     def prepare(self, reading: Reading[RowsT]) -> PreparedT:
@@ -93,14 +94,14 @@ class OpenedRelease(Protocol[RowsT, PreparedT]):
         """Return what draws the noise."""
 
 
-class AskedRelease(Protocol[RowsT, PreparedT, MadeT]):
+class AskedRelease(Protocol[RowsT, OfferT, PreparedT, MadeT]):
     """A request for a release, of which the ledger says what is next."""
 
     @property
     def digest(self) -> str:
         """The request's digest in the ledger (`ReleaseRequest.request_digest`)."""
 
-    def open(self, history: History) -> OpenedRelease[RowsT, PreparedT]:
+    def open(self, history: History) -> OpenedRelease[RowsT, OfferT, PreparedT]:
         """Open the data set, unless the ledger, the policy or the study forbids it."""
 
     def deliver(
@@ -127,7 +128,7 @@ class ReleaseRun:
 
     def carry_out(
         self,
-        asked: AskedRelease[RowsT, PreparedT, DocumentT],
+        asked: AskedRelease[RowsT, OfferT, PreparedT, DocumentT],
         *,
         history: History | None = None,
     ) -> DocumentT:
@@ -165,14 +166,14 @@ class ReleaseRun:
                 )
             return asked.deliver(ledger, stored, reading.counted, seconds=self._seconds)
 
-    def _read_and_ask(self, opened: OpenedRelease[RowsT, PreparedT]) -> Reading[RowsT]:
+    def _read_and_ask(self, opened: OpenedRelease[RowsT, OfferT, PreparedT]) -> Reading[RowsT]:
         """Return the rows that the steward agreed to release, all of one moment."""
         reading = self._read(opened)
         offer = opened.offer(reading)
         for line in offer.alarms:
             self._dialogue.tell(line)
         asked_now = self._dialogue.require_consent(offer)
-        opened.keep_consent(reading)
+        opened.keep_consent(offer)
         if asked_now and opened.table.source.is_live:
             reading = self._read(opened)
         if reading.n_rows != opened.table.n_rows:
@@ -181,7 +182,7 @@ class ReleaseRun:
             )
         return reading
 
-    def _read(self, opened: OpenedRelease[RowsT, PreparedT]) -> Reading[RowsT]:
+    def _read(self, opened: OpenedRelease[RowsT, OfferT, PreparedT]) -> Reading[RowsT]:
         """Read rows; no decision but that on people's rows depends on what was counted."""
         study, key = opened.study, opened.data_set.key
         with opened.reader() as read, self._timed("read"):

@@ -5,7 +5,7 @@ which attributes, for whom, at what cost, and what is left.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
@@ -268,7 +268,7 @@ class ContributionPreview:
         return StudyHeader(self.study, self.state, self.review.first)
 
     def _asked(self) -> str:
-        asked = self.document(with_forecast=False)
+        asked = self.without_forecast
         asserted = f"You assert: {' '.join(asked.asserted)}"
         lines = (*self.header.lines(), asked.question, asserted, self.study.stated.gap())
         return "\n".join(filter(None, lines))
@@ -278,8 +278,13 @@ class ContributionPreview:
         """Forecast of what may be found, from the study and the number of rows alone."""
         return forecast(self.study, self.review.calibration, n_rows=self.n_counted)
 
-    def document(self, *, with_forecast: bool = True) -> ReviewDocument:
+    def document(self) -> ReviewDocument:
         """Return the document that ``review --json`` prints."""
+        return replace(self.without_forecast, forecast=self.forecast)
+
+    @cached_property
+    def without_forecast(self) -> ReviewDocument:
+        """The same before the forecast, which takes seconds; made once."""
         study, found, noise = self.study, self.review, self.review.calibration
         n, is_secret = self.n_counted, self.study.has_secret_rows
         return ReviewDocument(
@@ -318,7 +323,7 @@ class ContributionPreview:
             budget_why=explain_fall(found.budget_status, found.request.price.epsilon),
             next=found.step,
             continues=study.continues is not None,
-            forecast=self.forecast if with_forecast else None,
+            forecast=None,
             grown=self.grown,
             read_otherwise=found.read_otherwise,
             refused="; ".join(map(str, self.refusals)) or None,

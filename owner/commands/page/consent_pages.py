@@ -235,7 +235,7 @@ def _find_wrong(
     if seen.agreement is not None and digest is None and not seen.agreement.is_verified:
         missing = "Type the digest that another owner's steward has. Nothing was drawn or charged."
         return missing, "digest"
-    asserted = seen.document(with_forecast=False).asserted
+    asserted = seen.without_forecast.asserted
     if not all(form.get(f"tick-{place}") for place in range(1, len(asserted) + 1)):
         return "To agree, tick what you assert. Nothing was drawn or charged.", "ticks"
     return None, ""

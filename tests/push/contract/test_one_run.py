@@ -163,8 +163,8 @@ class OpenedCount:
     def offer(self, reading: Reading[int]) -> CountOffer:
         return CountOffer(self.outline, reading.rows)
 
-    def keep_consent(self, reading: Reading[int]) -> None:
-        self.said(f"kept {reading.rows}")
+    def keep_consent(self, offer: CountOffer) -> None:
+        self.said(f"kept {offer.n_rows}")
 
     def prepare(self, reading: Reading[int]) -> int:
         self.said("prepare")

@@ -42,7 +42,7 @@ def _document(found: Any, *, with_forecast: bool = False) -> ReviewDocument:
     unread: Any = None
     site, counted = Site(Path(), "owner-1", "hub:7443"), CheckReport(found.n_rows, 0, {}, {}, ())
     seen = ContributionPreview(site, found.study, StudyState.OPEN, found, unread, unread, counted)
-    return seen.document(with_forecast=with_forecast)
+    return seen.document() if with_forecast else seen.without_forecast
 
 
 def test_what_a_study_does_not_say_stands_beside_the_question() -> None:
@@ -56,7 +56,7 @@ def test_what_a_study_does_not_say_stands_beside_the_question() -> None:
     ):
         study = make_study("small", **words)
         seen = ContributionPreview(site, study, StudyState.OPEN, found, unread, unread, counted)
-        facts = dict(consent_facts(seen.document(with_forecast=False)))
+        facts = dict(consent_facts(seen.without_forecast))
         assert ("Not said by the operator" in facts) is bool(told)
         for text in (seen.brief(), seen.text(), seen.question()):
             assert told in text
