@@ -21,6 +21,7 @@ QUESTIONS = {
     "table": "table with what is ticked, and whether they are independent",
     "correlation": "correlations of all",
     "ols": "linear regression on what is ticked",
+    "logit": "adjusted odds ratios, by what is ticked",
 }
 
 
@@ -55,6 +56,7 @@ class PageQuestion:
             ],
             "correlation": lambda: [asked.correlation(self.y, *others)],
             "ols": lambda: [asked.ols(self.y, others)],
+            "logit": lambda: [asked.logit(self.y, others)],
         }
         return answers[self.ask]()
 

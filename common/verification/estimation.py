@@ -85,6 +85,20 @@ QUESTIONS = {
         lambda asked, names, more: _ols(asked, names, **more),
         ("variance",),
     ),
+    "logit": Question(
+        "OUTCOME NAME ... | 'OUTCOME ~ NAME + NAME:NAME'",
+        1,
+        None,
+        lambda asked, names, more: asked.logit(names[0], names[1:] or None, **more),
+        ("log",),
+    ),
+    "poisson": Question(
+        "COUNT NAME ... | 'COUNT ~ NAME + NAME'",
+        1,
+        None,
+        lambda asked, names, more: asked.poisson(names[0], names[1:] or None, **more),
+        ("log",),
+    ),
     "components": Question("", 0, 0, lambda asked, _, __: asked.components()),
 }
 
@@ -101,6 +115,7 @@ _NO_QUESTION = {
     ),
     **dict.fromkeys(("mode", "count", "proportion"), "ask for `share`"),
     **dict.fromkeys(("regression", "linear"), "ask for `ols`"),
+    "logistic": "ask for `logit`",
 }
 
 
@@ -154,6 +169,12 @@ def estimate_options(command: _Command) -> _Command:
             "--variance",
             type=click.Choice(["constant", "bound", "sandwich"]),
             help="How rows vary around a regression.",
+        ),
+        click.option(
+            "--log",
+            is_flag=True,
+            default=None,
+            help="Log odds, or logs of ratios, of a regression.",
         ),
         click.option(
             "--these-rows", is_flag=True, help="Intervals for these rows, not for a population."

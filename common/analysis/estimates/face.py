@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
-
-import numpy as np
 
 from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
 from dppca.common.analysis.estimates.components import estimate_components
 from dppca.common.analysis.estimates.correlations import estimate_correlation
+from dppca.common.analysis.estimates.formula import Term, read_formula
+from dppca.common.analysis.estimates.likelihood import Link
+from dppca.common.analysis.estimates.logit import estimate_coefficients, make_regression
 from dppca.common.analysis.estimates.means import (
     estimate_bounds,
     estimate_difference,
@@ -20,6 +21,12 @@ from dppca.common.analysis.estimates.means import (
     require_groups,
 )
 from dppca.common.analysis.estimates.regression import design, estimate_ols
+from dppca.common.analysis.estimates.regressors import (
+    describe_references,
+    find_design,
+    find_terms,
+    per_unit,
+)
 from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.tables import (
@@ -31,7 +38,6 @@ from dppca.common.analysis.estimates.tables import (
 from dppca.common.analysis.estimates.variables import Variable, shorten_list
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema import ColumnKind, Numeric
 
 Variance = Literal["constant", "bound", "sandwich"]
 _POPULATION = EstimateScope()
@@ -269,7 +275,7 @@ class Estimates:
         if variance is not None and self.scope.these_rows:
             raise SettingError("a variance has no meaning for these rows alone")
         outcome = self.moments.names.variable(y)
-        regressors = self._design(x, reference or {})
+        regressors = find_design(self.moments, x, reference or {})
         chosen = variance or ("constant" if outcome.label is None else "bound")
         if chosen not in _OLS:
             raise SettingError(f"{chosen} is no variance; take constant, bound or sandwich")
@@ -277,11 +283,87 @@ class Estimates:
             raise SettingError(f"{chosen} is for a label; of {y}, constant variance is known alone")
         found = estimate_ols(self.moments, self.scope, outcome, regressors, chosen, progress)
         assumed = (
-            *self._references(regressors),
+            *describe_references(self.moments, regressors),
             *(() if self.scope.these_rows else (_OLS[chosen],)),
         )
         places = [outcome.attribute, *(each.attribute for each in regressors)]
         return self._answer(f"regression of {y}", found, *places, more=assumed)
+
+    def logit(
+        self,
+        y: str,
+        x: Sequence[str | Term] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+        log: bool = False,
+    ) -> EstimateAnswer:
+        """Estimate adjusted odds ratios, as a logistic regression of all rows would.
+
+        Of labels without a released table, intervals hold what pairs leave open; numbers need a
+        table with their cells. What the release does not bound has an end at 0 or infinity.
+
+        Parameters
+        ----------
+        y
+            A label, such as ``ill=yes``, or a formula, such as ``ill ~ age + sex``.
+        x
+            Names as for `ols`; two in a pair are an interaction, which needs the outcome in the
+            table. Not with a formula.
+        reference
+            The label that is left out, by attribute; by default the largest.
+        log
+            Give log odds, not odds ratios.
+
+        Examples
+        --------
+        >>> asked.logit("ill ~ sex + region").to_frame()[["estimate", "low", "high"]].round(2)
+                      estimate   low  high
+        const             0.24  0.21  0.28
+        sex=m             3.46  2.96  4.04
+        region=east       0.97  0.82  1.14
+        region=south      0.86  0.67  1.09
+        region=west       0.77  0.54  1.07
+        """
+        return self._likelihood("logit", y, x, reference or {}, log=log)
+
+    def poisson(
+        self,
+        y: str,
+        x: Sequence[str | Term] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+        log: bool = False,
+    ) -> EstimateAnswer:
+        """Estimate adjusted ratios of the mean of a count; names, formula and needs as `logit`.
+
+        >>> asked.poisson("years ~ sex").to_frame()[["estimate", "low", "high"]].round(2)
+               estimate   low  high
+        const      9.69  9.46  9.93
+        sex=m      0.99  0.95  1.03
+        """
+        return self._likelihood("log", y, x, reference or {}, log=log)
+
+    def _likelihood(
+        self,
+        link: Link,
+        y: str,
+        x: Sequence[str | Term] | None,
+        reference: Mapping[str, str],
+        *,
+        log: bool,
+    ) -> EstimateAnswer:
+        name, names = read_formula(y, x)
+        outcome = self.moments.names.variable(name)
+        terms = find_terms(self.moments, names, reference)
+        made = make_regression(self.moments, self.scope, outcome, terms, link)
+        found, told = estimate_coefficients(made, as_ratio=not log)
+        regressors = list(dict.fromkeys(part for term in terms for part in term.parts))
+        of = {"logit": ("odds ratios", "log odds"), "log": ("ratios of means", "log ratios")}
+        places = [outcome.attribute, *(each.attribute for each in regressors)]
+        more = (*describe_references(self.moments, regressors), *per_unit(regressors), *told)
+        return self._answer(
+            f"adjusted {of[link][log]} of {outcome.name}", found, *places, more=more
+        )
 
     def strengths(
         self, x: Sequence[str], *, reference: Mapping[str, str] | None = None
@@ -291,7 +373,7 @@ class Estimates:
         >>> {name: round(strength) for name, strength in asked.strengths(["age", "sex=m"]).items()}
         {'age': 18, 'sex=m': 669}
         """
-        regressors = self._design(x, reference or {})
+        regressors = find_design(self.moments, x, reference or {})
         block = self.moments.block([each.attribute for each in regressors])
         found = design(block, regressors).strengths
         return {each.name: float(s) for each, s in zip(regressors, found, strict=True)}
@@ -315,50 +397,6 @@ class Estimates:
         )
         normal = () if self.scope.these_rows else ("Sampling is normal theory.",)
         return self._answer("components", found, more=normal)
-
-    def _design(self, x: Sequence[str], reference: Mapping[str, str]) -> list[Variable]:
-        whole = [each for each in x if self._has_all_labels(each)]
-        if unused := [repr(each) for each in reference if each not in whole]:
-            raise SettingError(
-                f"{', '.join(unused)} in reference is no attribute whose labels all enter but one: "
-                f"{', '.join(whole) or 'there is none'}"
-            )
-        return [one for each in x for one in self._regressors(each, reference)]
-
-    def _has_all_labels(self, name: str) -> bool:
-        place, label = self.moments.names.find(name)
-        return label is None and self.moments.names.kind(place) is ColumnKind.INDICATOR
-
-    def _regressors(self, name: str, reference: Mapping[str, str]) -> list[Variable]:
-        names = self.moments.names
-        place, _ = names.find(name)
-        size = len(names.labels[place] or ())
-        if not self._has_all_labels(name):
-            found = names.variable(name)
-            found.require_column()
-            more = [] if found.absent is None else [names.indicator(place, size - 1)]
-            return [found, *more]
-        if name in reference:
-            left_out = names.label(place, reference[name])
-        else:
-            masks = [{place: row} for row in np.eye(size, dtype=bool)]
-            left_out = int(np.argmax(self.moments.shares(masks).values))
-        return [names.indicator(place, code) for code in range(size) if code != left_out]
-
-    def _references(self, regressors: Sequence[Variable]) -> Iterator[str]:
-        """Say which label the coefficients of an attribute's other labels are against."""
-        names = self.moments.names
-        for place in dict.fromkeys(each.attribute for each in regressors if each.label is not None):
-            known = {each.label for each in regressors if each.attribute == place}
-            rest = [
-                each for code, each in enumerate(names.labels[place] or ()) if code not in known
-            ]
-            own = names.schema.attributes[place]
-            if len(rest) == 1:
-                yield f"{own.name}: coefficients are against {rest[0]}."
-            elif None in known and isinstance(own, Numeric):
-                middle = own.format_value(own.middle)
-                yield f"{own.name}=missing: its coefficient is against {own.name} of {middle}."
 
     def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> EstimateAnswer:
         (row, label), (column, outcome) = (self.moments.names.find(each) for each in (x, y))

@@ -72,11 +72,17 @@ def bilinear(block: Block, left: Array, right: Array) -> Linear:
 
 @dataclass(frozen=True)
 class Counts:
-    """Shares of the rows in cells, an axis for each of ``attributes``; None for other axes."""
+    """Shares of the rows in cells, an axis for each of ``attributes``; None for other axes.
+
+    ``parts`` has, for each axis that is parts of a number's coded range, its index and their
+    number. ``continued`` counts are of a study that continues the one of the moments.
+    """
 
     attributes: tuple[int | None, ...]
     shares: Array
     entry: EntryNoise
+    parts: tuple[tuple[int, int] | None, ...] = ()
+    continued: bool = False
 
     def find(self, events: Sequence[Event]) -> Linear:
         """Return the shares of events, whose attributes are among these."""
@@ -231,7 +237,8 @@ def released_moments(published: Published) -> ReconciledMoments:
         entry = _entry_noise(study, calibrate(study).of_counts, noised.header.owner_rows)
         histograms = unpack_histograms(noised.pooled, noised.header.n_rows, study.table.layout)
         tables = unpack_tables(noised.pooled, noised.header.n_rows, study.table.layout)
-        counts += _counts(study, [own for own in histograms if own is not None], tables, entry)
+        made = _counts(study, [own for own in histograms if own is not None], tables, entry)
+        counts += [replace(own, continued=each is not base) for own in made]
     study, noised, layout = base.study, base.result, base.study.table.layout
     owner_rows = noised.header.owner_rows
     noise = MomentNoise(layout, _entry_noise(study, calibrate(study), owner_rows))
@@ -311,7 +318,11 @@ def _counts(
                 None if parts else attribute  # parts of a range are not the attribute's own cells
                 for attribute, parts in zip(partition.attributes, partition.coarse, strict=True)
             )
-            yield Counts(axes, shares.reshape(partition.sizes), weighted)
+            coarse = tuple(
+                (attribute, parts) if parts else None
+                for attribute, parts in zip(partition.attributes, partition.coarse, strict=True)
+            )
+            yield Counts(axes, shares.reshape(partition.sizes), weighted, coarse)
         else:
             shape = (partition.n_leaves, partition.n_target)
             yield Counts((None, partition.target), shares.reshape(shape), weighted)

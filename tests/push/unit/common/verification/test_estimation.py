@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from dppca.common.kernel.errors import AlteredError, ExitCode
+from dppca.common.kernel.errors import AlteredError, ExitCode, SettingError
 from dppca.common.shell.console import USAGE_EXIT_CODE
 from dppca.common.verification.estimation import QUESTIONS
 from dppca.curator.cli import cli as curator
@@ -35,6 +35,8 @@ CA = ("--ca", EDITION / "ca.pem")
         ("ols", "sex=Male", "work", "--variance", "bound", "--adjust", "holm"),
         ("odds-ratio", "work=state", "sex=Male", "--against", "private"),
         ("share", "work=state", "--by", "sex"),
+        ("logit", "sex", "work"),
+        ("logit", "sex ~ work", "--log", "--adjust", "bonferroni"),
         ("components",),
     ],
     ids=" ".join,
@@ -109,6 +111,13 @@ def test_a_file_that_was_altered_answers_nothing(program: click.Command, tmp_pat
     assert not out
 
 
+@pytest.mark.parametrize("program", [owner, curator])
+def test_what_a_release_cannot_know_is_refused_in_words(program: click.Command) -> None:
+    code, out, err = run_here(program, "estimate", RESULT, "logit", "sex ~ work:age", *CA)
+    assert (code, out) == (SettingError.exit_code, "")
+    assert "cannot be known from pairs: it needs a released table of work, age, sex" in err
+
+
 @pytest.mark.parametrize(
     ("question", "why"),
     [(("table", "sex"), "takes 2 names or labels, not 1"), (("difference", "age"), "needs --by")],
@@ -124,12 +133,14 @@ OPTIONS = {
     "labels": ("Male", "Female"),
     "against": ("private",),
     "variance": ("sandwich",),
+    "log": (),
 }
 NAMES = {
     **dict.fromkeys(("mean", "difference"), ("age",)),
     **dict.fromkeys(("odds-ratio", "relative-risk"), ("sex=Male", "work=state")),
     **dict.fromkeys(("table", "independence"), ("sex", "work")),
-    **dict.fromkeys(("correlation", "ols"), ("age", "sex")),
+    **dict.fromkeys(("correlation", "ols", "poisson"), ("age", "sex")),
+    "logit": ("sex", "work"),
     "share": ("work",),
     "components": (),
 }
@@ -138,6 +149,7 @@ FOR = {
     "labels": ["difference"],
     "against": ["odds-ratio", "relative-risk"],
     "variance": ["ols"],
+    "log": ["logit", "poisson"],
 }
 
 
