@@ -25,7 +25,7 @@ $(VENV)/.demo: pyproject.toml $(WHEELS) requirements/demo.lock tools/install.py 
 demo: $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.demo)
 	$(BIN)/dppca-simulate demo --output results/demo --replace
 
-# The three wheels, in dist.
+# The four wheels, in dist.
 wheels: install
 	$(BIN)/python tools/install.py pip wheel --quiet --no-deps --no-build-isolation --no-index \
 		--wheel-dir dist . $(dir $(WHEELS))
@@ -108,7 +108,7 @@ check: static docs test test-merge test-night
 
 # Every package pinned with the digests of its files, for all Pythons and systems, from pyproject.toml.
 # Versions that still hold are kept; UPGRADE=1 takes the newest. No file names a registry.
-COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package dppca-verify \
 	--no-annotate --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 	--custom-compile-command "make lock, for requirements with the SHA-256 $$($(TOOLS)/bin/python -m tools.lock)"
 

@@ -117,7 +117,7 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("dppca")
+        return version("dppca-verify")
     if name not in __all__ and name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -41,6 +41,7 @@ WHEELS = "usr/share/python-wheels"
 ROOMS = ("common", "curator", "deploy", "dppca", "owner")
 PROJECTS = {
     "dppca": ROOT,
+    "dppca-verify": ROOT / "wheels" / "verify",
     "dppca-curator": ROOT / "wheels" / "curator",
     "dppca-lab": ROOT / "wheels" / "lab",
 }

@@ -413,7 +413,7 @@ class CuratorClient(CuratorConnection):
         received: Callable[[int], None] | None = None,
     ) -> SignedFile:
         """Download the result file and its envelope; raises as `receive_result`."""
-        from dppca.common.verification.downloads import receive_result
+        from dppca.common.transport.downloads import receive_result
 
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
 

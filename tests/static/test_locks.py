@@ -53,6 +53,8 @@ def test_what_is_deployed_is_pinned_within_its_bounds_and_is_what_is_tested(pyth
     for wanted in map(Requirement, extras["page"] + extras["plots"]):
         assert canonicalize_name(wanted.name) in pins_for("site", python)
     for wanted in map(Requirement, PROJECT["project"]["dependencies"]):
+        if wanted.name in PROJECTS:
+            continue
         assert deployed[canonicalize_name(wanted.name)][0] in wanted.specifier
     assert {*PROJECT["build-system"]["requires"]} <= {*PROJECT["dependency-groups"]["build"]}
 
@@ -61,7 +63,7 @@ def test_the_further_wheels_ask_for_nothing_that_the_locks_do_not_hold() -> None
     """What they need of others is an extra of the root, which the locks are made from."""
     extras = PROJECT["project"]["optional-dependencies"]
     ours = [f"{name}=={PROJECT['project']['version']}" for name in PROJECTS]
-    for place in [*PROJECTS.values()][1:]:
+    for place in [*PROJECTS.values()][2:]:
         of = tomllib.loads((place / "pyproject.toml").read_text())["project"]
         groups = [of["dependencies"], *of.get("optional-dependencies", {}).values()]
         wanted = {line for group in groups for line in group}
@@ -185,15 +187,20 @@ class Absent:
 
 
 sys.meta_path.insert(0, Absent())
-from dppca.owner.cli import main
-main()
+from importlib import import_module
+import_module(sys.argv.pop(1)).main()
 """
 
 
-def _with_the_verifier_alone(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`dppca-owner` where the packages of `verify.lock` are installed, and no others."""
+VERIFIER = "dppca.common.verification.cli"
+
+
+def _with_the_verifier_alone(
+    *arguments: object, program: str = VERIFIER
+) -> subprocess.CompletedProcess[str]:
+    """A program where the packages of `verify.lock` are installed, and no others."""
     installed = " ".join(["dppca", *pins_for("verify", "3.11")])
-    line = [sys.executable, "-c", _ONLY, installed, *map(str, arguments)]
+    line = [sys.executable, "-c", _ONLY, installed, program, *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True)
 
 
@@ -209,8 +216,26 @@ def test_files_are_verified_with_the_packages_of_the_verifier_alone(tmp_path: Pa
         assert done.returncode == 0
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["mean age", "ols age sex", "ols sex=Male work --variance sandwich", "components"]
+    + ["independence sex work"],
+)
+def test_questions_are_answered_with_the_packages_of_the_verifier_alone(question: str) -> None:
+    edition = ROOT / "tests/golden/editions/0.1.0-owner"
+    file = edition / "site/studies/edition/components.npz"
+    done = _with_the_verifier_alone("estimate", file, *question.split(), "--ca", edition / "ca.pem")
+    assert done.returncode == 0, done.stderr
+    assert "720 rows of" in done.stdout
+
+
+def test_the_verifier_asks_for_the_groups_packages_and_nothing_else() -> None:
+    project = tomllib.loads((PROJECTS["dppca-verify"] / "pyproject.toml").read_text())["project"]
+    assert project["dependencies"] == PROJECT["dependency-groups"]["verify"]
+
+
 def test_a_command_that_the_verifier_has_no_packages_for_names_one(tmp_path: Path) -> None:
-    done = _with_the_verifier_alone("--site", tmp_path, "doctor")
+    done = _with_the_verifier_alone("--site", tmp_path, "doctor", program="dppca.owner.cli")
     assert done.returncode == SettingError.exit_code
     assert "is not installed here" in done.stderr
     assert "Traceback" not in done.stderr

@@ -21,7 +21,7 @@ from dppca.common.kernel.privacy.labels import Label
 if TYPE_CHECKING:
     from dppca.common.kernel.privacy.mechanisms import Calibration
 
-SOFTWARE = f"dppca {version('dppca')}"
+SOFTWARE = f"dppca {version('dppca-verify')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is in the three wheels and in the source archive, and that each wheel is used alone."""
+"""What is in the four wheels and in the source archive, and that each wheel is used alone."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from tests.support.sites import make_proved_site
 from tools.install import PROJECTS, run_pip
 
 LINKED = ("common", "curator", "deploy", "owner")
-SITE, CURATOR, LAB = PROJECTS
+SITE, VERIFY, CURATOR, LAB = PROJECTS
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,7 @@ def test_each_file_of_the_product_is_in_one_wheel_and_nothing_else_is(
     assert len(places) == len({*places}), "no file is in two wheels"
     product = {f"dppca/{name}" for folder in LINKED for name in _files(ROOT / folder)}
     assert {*places} == product | {"dppca/__init__.py", "dppca/py.typed"}
+    assert all(path.startswith(("dppca/owner/", "dppca/common/")) for path in held[SITE])
     for name in (CURATOR, LAB):
         folders = tuple(each.replace(".", "/") + "/" for each, of in WHEELS.items() if of == name)
         assert all(path.startswith(folders) for path in held[name])
@@ -181,13 +182,20 @@ def test_each_wheel_is_used_on_those_that_it_needs_and_the_lab_leaves_them_whole
     (tmp_path / "ca.pem").write_bytes(made.ca)
     here = Installed(tmp_path, wheels)
 
+    here.install(VERIFY)
+    told = here.python(f"{EVERY_MODULE}dppca.Study")
+    assert not re.search(r"^dppca\.(owner|common\.(pages|transport|wire))", told, re.MULTILINE)
+    asked = (made.components, "--ca", tmp_path / "ca.pem")
+    assert here.run("dppca-verify", "verify", *asked).startswith("VERIFIED")
+    assert not (here.programs / "dppca-owner").exists()
+    assert "the wheel dppca-lab" in here.refusal("simulate")
+
     here.install(SITE)
     told = here.python(f"{EVERY_MODULE}print(dppca.__file__); dppca.Study")
     assert not re.search(r"^dppca\.(curator|deploy|common\.papers)", told, re.MULTILINE)
     assert told.splitlines()[-1].startswith(str(here.packages))
     assert "Example" in here.run("dppca-owner", "-h")
-    verified = here.run("dppca-owner", "verify", made.components, "--ca", tmp_path / "ca.pem")
-    assert verified.startswith("VERIFIED")
+    assert here.run("dppca-owner", "verify", *asked).startswith("VERIFIED")
     assert "an engine of Spark needs pyspark" in here.python(SPARK), "found by its entry point"
     assert here.refusal("AGSVM").startswith("dppca.AGSVM needs the wheel dppca-lab: install it")
     assert "the wheel dppca-lab" in here.refusal("simulate")

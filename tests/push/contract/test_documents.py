@@ -99,7 +99,7 @@ def test_the_citation_is_of_this_version_and_says_what_the_format_requires() -> 
         ("deploy/kubernetes", r"dppca:([\d.]+)"),
         ("docs/how-to/install.md", r"dppca\w*-([\d.]+)-py3"),
         ("wheels", r'(?:version = "|==)([\d.]+)"'),
-        ("docs/how-to/check-what-you-were-given.md", r"dppca-([\d.]+)-py3"),
+        ("docs/how-to/check-what-you-were-given.md", r"dppca_verify-([\d.]+)-py3"),
         ("tests/golden/editions", r"^(\S+)-owner$"),
     ],
 )
