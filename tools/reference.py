@@ -13,12 +13,18 @@ takes `--json` and then prints one JSON document.
 
 
 def programs() -> dict[str, click.Group]:
-    """Return the three console scripts."""
+    """Return the four console scripts."""
+    from dppca.common.verification.cli import cli as verify
     from dppca.curator.cli import cli as curator
     from dppca.deploy.simulation.cli import cli as simulate
     from dppca.owner.cli import cli as owner
 
-    return {"dppca-owner": owner, "dppca-curator": curator, "dppca-simulate": simulate}
+    return {
+        "dppca-owner": owner,
+        "dppca-curator": curator,
+        "dppca-simulate": simulate,
+        "dppca-verify": verify,
+    }
 
 
 def walk(
