@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dppca.common.kernel.errors import SettingError
 
-_LARGEST_PORT = 65_535
+_LARGEST_PORT = 65_535  # of TCP
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ from dppca.curator.certificates.issued import ISSUED, lock_folder, valid_certifi
 CA_KEY = AUTHORITY_KEY
 _ALTERNATIVES = x509.SubjectAlternativeName
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
-_CLOCK_SKEW = timedelta(minutes=5)
+_CLOCK_SKEW = timedelta(minutes=5)  # by which another machine's clock may be late
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
 _NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*\.?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")  # a name that ends so is an address to resolvers

@@ -39,10 +39,10 @@ from dppca.common.kernel.schema import MAX_COLUMNS, Date, Numeric, Ordinal, Sche
 from dppca.curator.planning.choices import drop_square_weight, free_square_weight, product_noise
 from dppca.curator.planning.covariance_noise import joint_share
 
-SIZES = (14, 20, 28, 40)
-BENDS = 16
-WHOLE = 4
-CLEAR = 2
+SIZES = (14, 20, 28, 40)  # numbers of bins; pairs of each have twice the cells of the one before
+BENDS = 16  # c of (1)
+WHOLE = 4  # times as many cells for whole numbers
+CLEAR = 2  # times a count's noise, in a leaf
 _BLANKS: Mapping[str, Mapping[str, Any]] = {
     "numeric": {"lower": 0, "upper": 1_000_000},
     "date": {"lower": "2000-01-01", "upper": "2029-12-31"},

@@ -59,7 +59,7 @@ from dppca.curator.observability.metrics import Metrics
 from dppca.curator.service.authenticator import Authenticator, PeerCertificate
 from dppca.curator.service.recent_refusals import RecentRefusals
 
-SMALL_BYTES = 64 << 10
+SMALL_BYTES = 64 << 10  # of a message without content
 LARGE_BYTES: Mapping[str, int] = {
     "Contribute": CHUNK_BYTES + SMALL_BYTES,
     "PublishSynthetic": CHUNK_BYTES + SMALL_BYTES,

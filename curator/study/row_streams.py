@@ -34,10 +34,10 @@ HEADER_BYTES, HEADER_BYTES_PER_COLUMN = 1 << 16, 1 << 12
 """Largest header of a stream and of each batch; a million columns in a small file would take
 gigabytes of memory.
 """
-BATCH_ROWS, SMALL_BATCHES = 4096, 64
+BATCH_ROWS, SMALL_BATCHES = 4096, 64  # on average, but for some batches
 DICTIONARY_WORK, DICTIONARY_WORK_FREE = 4, 64 << 20
 """Limit on processed bytes of dictionaries: per byte of the stream, plus an allowance."""
-_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
+_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3  # kinds of Arrow's messages
 _BUFFER = struct.Struct("<qq")
 
 FAULTS = (pa.ArrowException, OSError, struct.error, IndexError, ValueError, RecursionError)

@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from dppca.owner.ledger.database import StoredRelease
     from dppca.owner.ledger.mark import ContributionRecord, CuratorView
 
-POLL_S = 10.0
-TRANSFER_TIMEOUT_S = 600.0
+POLL_S = 10.0  # that a call waits at the curator for news
+TRANSFER_TIMEOUT_S = 600.0  # for one upload or download
 DOCUMENTS_BYTES = 128 << 20
 """Most bytes of all studies that one command fetches."""
 

@@ -31,7 +31,7 @@ from dppca.owner.release.opening import Opener, cast_vote, find_opener, make_ans
 from dppca.owner.site.agreement import Agreement, agree, require_digest, require_verified
 from dppca.owner.site.config import Site
 
-POLL_S = 1.0
+POLL_S = 1.0  # between two looks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,13 +34,13 @@ from dppca.owner.engines.cluster import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Work, answer_part, fingerprint_document
 from dppca.owner.engines.parts import Part
 
-CONNECT_S: Final = 30.0
+CONNECT_S: Final = 30.0  # for a scheduler to answer
 NO_WORKER_S: Final = 60.0
 """Longest time that a cluster may be without any worker."""
 STALL_S: Final = 3600.0
 """Longest time without a new part."""
-_POLL_S: Final = 0.02
-_LOOK_S: Final = 2.0
+_POLL_S: Final = 0.02  # between two looks at answers
+_LOOK_S: Final = 2.0  # between two looks at workers
 _MOST_AGAIN: Final = 2
 """Times that a part is asked again whose task Dask has given up, though nobody has cancelled it: it
 may, where a worker dies while an answer is on its way from it (distributed 2026.8.0, seen once)."""

@@ -41,11 +41,11 @@ _ANSWER: Final = (
     "index bigint, n_rows bigint, packed binary, faults string, failure string, fingerprint string"
 )
 _WITHOUT_DPPCA: Final = Answer(-1, 0, b"", "", Failure.DIFFERS.value)._asdict()
-_LOOKS: Final = 1 << 12
+_LOOKS: Final = 1 << 12  # rows of a made table, so that every executor has some
 _JOB_BYTES: Final = 512 << 20
 """Limit of one job's answers; Spark's own limit is 1 GiB (``spark.driver.maxResultSize``)."""
-_MOST_JOBS: Final = 8
-_WATCH_S: Final = 0.5
+_MOST_JOBS: Final = 8  # at once
+_WATCH_S: Final = 0.5  # between two looks at a job
 _TITLE: Final = "a part of the rows"
 
 

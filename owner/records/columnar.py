@@ -25,8 +25,8 @@ from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.table_columns import find_columns
 from dppca.owner.records.unknown_types import hide_unknown_types
 
-_LIST_BYTES = 1 << 16
-_TAIL_BYTES = 1 << 16
+_LIST_BYTES = 1 << 16  # of a column's distinct values: fewer are read as places in a list
+_TAIL_BYTES = 1 << 16  # of a file's end, which holds most footers
 _PARQUET_MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 _ONE_OF_EACH = ("parquet-cpp", "parquet-mr", "parquet-rs", "Polars", "impala")

@@ -39,7 +39,7 @@ from dppca.owner.records.rights import describe_rights
 from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import Source, Wanted
 
-_BATCH_BYTES: Final = 1 << 20
+_BATCH_BYTES: Final = 1 << 20  # of PostgreSQL's rows, so that memory stays flat
 _BATCH_ROWS: Final = 1020  # of SQLite, whole also if each row comes in two or three parts
 
 

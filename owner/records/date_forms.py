@@ -30,7 +30,7 @@ _COUNT = re.compile(r"(DAYS|SECONDS|MILLISECONDS) SINCE ([0-9]{4}-[0-9]{2}-[0-9]
 _PER_DAY = {"DAYS": 1, "SECONDS": 86_400, "MILLISECONDS": 86_400_000}
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _TIME = r"(?P<rest>(?:[T :].*)?)"
-_LONGEST = 64
+_LONGEST = 64  # characters of a number; longer text is none
 
 
 @lru_cache(maxsize=64)

@@ -33,8 +33,8 @@ from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.text_cells import usual_cells
 from dppca.owner.records.text_format import HEADER_LINE, UTF_8
 
-_BLOCK_BYTES = 2 << 20
-_NAMED_ROWS = 1000
+_BLOCK_BYTES = 2 << 20  # parsed at once
+_NAMED_ROWS = 1000  # numbers of rows kept for each fault
 _MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|[\r\n]")
 

@@ -14,7 +14,7 @@ from dppca.common.kernel.schema.columns import cell_texts, is_text
 from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.stored_files import Cells, StoredFile
 
-_BATCH_ROWS: Final = 1 << 16
+_BATCH_ROWS: Final = 1 << 16  # read at once
 
 
 def without_repeated(stored: StoredFile, rows: Rows) -> Cells:

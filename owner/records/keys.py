@@ -34,9 +34,9 @@ from dppca.common.kernel.schema.decimals import is_short, shortest_decimals, tex
 from dppca.common.kernel.schema.texts import MISSING_WORDS, is_missing
 
 _UUID: Final = "arrow.uuid"
-_LEAST: Final = 1 << 20
-_MOST: Final = 2.0**63
-_WIDE_TICKS: Final = 64
+_LEAST: Final = 1 << 20  # keys that wait before they are counted
+_MOST: Final = 2.0**63  # from which on a float64 fits no int64
+_WIDE_TICKS: Final = 64  # bits of the wider times
 _WORDS: Final = [word.encode() for word in ("", *MISSING_WORDS)]
 _LIKE_NAN: Final = r"(?i)^[-+]?nan(\([a-z0-9_]*\))?$"
 _BLANKS: Final = " \t\n\v\f\r\x1c\x1d\x1e\x1f\0"  # of ASCII, and the mark of `text_cells`

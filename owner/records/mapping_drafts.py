@@ -33,10 +33,10 @@ from dppca.owner.records.sources import Source, Wanted
 
 MOST_WORDS: Final = 100
 """Words of a column that are compared with labels; a column with more is none of labels."""
-_BATCH_ROWS: Final = 1 << 16
+_BATCH_ROWS: Final = 1 << 16  # read at once
 _PLAIN: Final = re.compile(r"[^\W\d_][\w .-]*[\w]|[^\W\d_]|0|-?[1-9][0-9]{0,14}")
 _SPOKEN_FOR: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan", "inf"})
-_SHORT: Final = 4
+_SHORT: Final = 4  # words of a table that is written on one line
 Columns = Mapping[str, SiteColumn]
 
 

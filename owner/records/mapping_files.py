@@ -26,7 +26,7 @@ from dppca.owner.records.sources import Source
 from dppca.owner.records.text_format import USUAL, TextFormat
 
 MOST_BYTES: Final = 1 << 20  # of a mapping, before it is read
-_MOST_FAULTS: Final = 50
+_MOST_FAULTS: Final = 50  # named in one message
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ from dppca.common.kernel.schema.missing_codes import codes_of
 from dppca.common.kernel.schema.texts import MISSING_WORDS, label_finder
 from dppca.owner.records.normal_forms import likeness, normal_form
 
-SURE_FROM: Final = 0.9
-DOUBTFUL_FROM: Final = 0.55
-_AHEAD: Final = 0.05
-_OF_LABELS: Final = 0.15
-_LEAST_LETTERS: Final = 3
+SURE_FROM: Final = 0.9  # likeness of names, 1 where they are equal
+DOUBTFUL_FROM: Final = 0.55  # likeness; what is less is not proposed
+_AHEAD: Final = 0.05  # of the next likely column
+_OF_LABELS: Final = 0.15  # of likeness, for labels that the words cover
+_LEAST_LETTERS: Final = 3  # letters of a meaning that likeness can tell
 
 _PAIRS: Final = {
     "sex": (

@@ -13,7 +13,7 @@ from dppca.owner.records.faults import CellOutcome
 from dppca.owner.records.mapping_cells import MappedColumns
 from dppca.owner.records.mapping_rules import Rule, Test
 
-_MOST_LINES: Final = 12
+_MOST_LINES: Final = 12  # of a table that are shown
 _OUTCOMES: Final = {
     CellOutcome.CODE: "{} of the missing are codes of the mapping",
     CellOutcome.OTHERWISE: "{} that the mapping does not list are what it says otherwise",

@@ -26,7 +26,7 @@ _LETTERS: Final = str.maketrans(
     }
 )
 """Letters that no decomposition of Unicode takes apart."""
-_OF_A_LIKENESS: Final = 0.85
+_OF_A_LIKENESS: Final = 0.85  # of 1, that names of like letters have at most
 
 
 @lru_cache(maxsize=1 << 16)

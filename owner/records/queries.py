@@ -56,7 +56,7 @@ _AS_WRITTEN: Final = {
     "interval": "interval_send({0})",
 }
 """Expressions of PostgreSQL for types that the driver cannot hold; others use ``format``."""
-_LARGEST_WHOLE: Final = 2.0**53
+_LARGEST_WHOLE: Final = 2.0**53  # from which on float64 leaves out whole numbers
 _MOST_COLUMNS: Final = 999
 """Columns in one row from SQLite, which allows 2,000: two expressions for each, and a mark."""
 

@@ -30,8 +30,8 @@ from dppca.owner.records.table import find_delimiter
 from dppca.owner.records.text_cells import missing_labels, usual_cells
 from dppca.owner.records.text_format import DELIMITERS, USUAL, UTF_8, TextFormat
 
-_BATCH_ROWS: Final = 1 << 14
-_BATCHES: Final = 8
+_BATCH_ROWS: Final = 1 << 14  # looked at, of each batch
+_BATCHES: Final = 8  # looked at
 _NUMBERS: Final = tuple(
     {"decimal": decimal, "thousands": mark}
     for decimal, marks in ((".", ("", ",", "'", " ")), (",", ("", ".", "'", " ")))
@@ -65,7 +65,7 @@ _MISSING: Final = ("-", "--", "---", "?", "*", "n/a", "N/A", "n.a.", "N.A.", "k.
 
 _USUAL_ENCODING: Final = "windows-1252"  # of Excel in Western Europe; a person knows others
 
-_HEADERS: Final = 20
+_HEADERS: Final = 20  # lines among which the header is sought
 _SEPARATORS: Final = re.compile("[,;\t|]")
 
 _Counted = Sequence[tuple[Attribute, pa.Array, Any]]

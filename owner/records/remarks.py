@@ -31,11 +31,11 @@ from dppca.owner.records.faults import CodeCount
 from dppca.owner.records.normal_forms import normal_form
 
 Rows = NDArray[np.bool_]
-_DAY_S: Final = 86_400
+_DAY_S: Final = 86_400  # in a day
 _MOST_TIMES = 3  # of a zone's midnights elsewhere: winter, summer, and a double summer time
-_APART_S, _STEP_S, _LATE_S, _NOON_S = 7200, 900, 36_000, 43_200
-_DAY_CHARACTERS = 10
-_FIRST = 64
+_APART_S, _STEP_S, _LATE_S, _NOON_S = 7200, 900, 36_000, 43_200  # of times of the day
+_DAY_CHARACTERS = 10  # of `2020-01-31`
+_FIRST = 64  # cells, which mostly settle it
 _MOST_UNKNOWN: Final = 1000  # distinct cells of a batch: more are free text, and no labels
 
 

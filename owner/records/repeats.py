@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.attributes import Date, day_text
 
-_KEPT: Final = 64
+_KEPT: Final = 64  # values counted at once
 LEAST: Final = 5
 """Fewest rows of a value that is shown: below, it may be what one person has."""
 

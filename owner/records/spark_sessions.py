@@ -46,7 +46,7 @@ _ON_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddre
 _MASTER: Final = re.compile(r"(?:--master|\bspark\.master)[ =]+[\"']?([^\s\"']+)")
 _ELSEWHERE: Final = ("SPARK_HOME", "SPARK_CONF_DIR")
 """Variables that lead to a file of settings, which may name a master."""
-_JAVA_ENDS_S: Final = 30.0
+_JAVA_ENDS_S: Final = 30.0  # for Java to end
 _NOISY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of pyspark that print errors, with a row's value, on standard error."""
 _REASONS: Final = {

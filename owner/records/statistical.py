@@ -33,7 +33,7 @@ from dppca.owner.records.stored_files import StoredFile, reading
 SUFFIXES: Final = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
 _WORKER: Final = Path(__file__).with_name("statistical_worker.py")
 _PATIENCE_S: Final = 600.0  # for a description, or for one batch
-_HEAD_BYTES: Final = 64
+_HEAD_BYTES: Final = 64  # of a file, which tell its kind
 _ENCRYPTED: Final = b"ENCRYPTEDSAV"
 _SAS_MAGIC: Final = bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0\x09\xc7\x31\x8c"
 MAGIC: Final[Mapping[str, tuple[bytes, ...]]] = {

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-_DAY_S: Final = 86_400
+_DAY_S: Final = 86_400  # in a day
 _SINCE_1582, _SINCE_1960 = 141_428, 3653
 """Days from the first days of SPSS, and of Stata and SAS, to 1970."""
 _FIRST_SPSS, _FIRST_STATA, _FIRST_SAS = -141_428, -683_003, -141_714

@@ -30,12 +30,12 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
 }
 _TYPES: Final = {"int8": "i1", "int16": "<i2", "int32": "<i4", "float": "<f4", "double": "<f8"}
 _BYTES: Final = "ISO-8859-1"
-_MEMORY: Final = 4 << 30
+_MEMORY: Final = 4 << 30  # bytes that a damaged file may take
 _VALUES, _MOST_ROWS = 1 << 19, 1 << 17  # sent at once
 _HELD, _COUNTED = 1 << 22, 1 << 20  # values read, and rows counted, at once: some 200 and 40 MB
 _TEXT: Final = 32  # bytes of a text that take as much memory as another number
-_MOST_LABELS: Final = 1000
-_HEAD: Final = 1 << 20
+_MOST_LABELS: Final = 1000  # of a column that are told
+_HEAD: Final = 1 << 20  # bytes in which a header is sought
 _CARD: Final = 80  # bytes of a record of .xpt
 _LAYOUT, _WEIGHT, _CASES = 64, 76, 80  # places in .sav: order of bytes, weight, number of cases
 _LONG: Final = 255  # bytes of a text of .sav, beyond which it is several variables

@@ -45,11 +45,11 @@ from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.text_format import DELIMITERS, HEADER_LINE, TextFormat
 
-_CODED_VALUES_PER_BATCH = 1 << 22
+_CODED_VALUES_PER_BATCH = 1 << 22  # some 16 MB of them
 _SHOWN = 20  # columns in a message
-_BATCH_ROWS = 1 << 16
-_BATCH_VALUES = 1 << 20
-_WIDE = 2048
+_BATCH_ROWS = 1 << 16  # at most, of any batch
+_BATCH_VALUES = 1 << 20  # for a core's cache
+_WIDE = 2048  # columns of which sums are not held twice
 
 
 class Tally(Protocol):

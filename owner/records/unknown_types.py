@@ -17,8 +17,8 @@ import pyarrow.ipc
 from dppca.common.kernel.attestation.file_headers import field, follow, read_arrow_schema
 
 _PREFIX: Final = 8  # bytes of an encapsulated message before its FlatBuffer
-_NULL_TYPE: Final = 1
-_NAME, _TYPE, _CHILDREN = 0, 2, 5
+_NULL_TYPE: Final = 1  # Null, among Arrow's types
+_NAME, _TYPE, _CHILDREN = 0, 2, 5  # places in a field's table
 
 
 def hide_unknown_types(footer: bytes) -> tuple[bytes, frozenset[str]]:

@@ -34,12 +34,12 @@ from dppca.owner.records.text_format import TextFormat
 
 MOST_CELLS: Final = 1 << 27
 """Largest rectangle of cells of a sheet, some 4 GB in memory: a million rows of 128 columns."""
-_SCAN_BYTES: Final = 1 << 20
+_SCAN_BYTES: Final = 1 << 20  # read at once
 _PLACE: Final = re.compile(rb'<(?:\w+:)?(?:c|row)\s[^>]*?\br="([A-Z]{0,3})([0-9]{1,7})"')
 _LONGEST_TAG: Final = 256  # bytes that two parts share, so that no cell is cut
 _LEGACY: Final = b"\xd0\xcf\x11\xe0"  # what an encrypted workbook is packed in
-_HEADERS_TRIED: Final = 20
-_LARGEST_WHOLE: Final = 2.0**53
+_HEADERS_TRIED: Final = 20  # rows among which the header is sought
+_LARGEST_WHOLE: Final = 2.0**53  # from which on float64 leaves out whole numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,8 +77,8 @@ _OTHERWISE = (
     "CHANGED: for study {} this data set was read by another mapping, one_hot or format, so that "
     "numbers of the two studies may not mean the same"
 )
-_MOST_NAMED = 4
-_MOST_LABELS = 12
+_MOST_NAMED = 4  # owners in a sentence; of more, their number
+_MOST_LABELS = 12  # of an attribute that are shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.local_federation import TemporaryFederation, run_owner
 
 STEPS = ("reserve", "draw", "store", "commit", "send")
-_KILLED = -9
+_KILLED = -9  # exit code after SIGKILL
 _DATA_SET = "crashes"
 _HELD = "the chain verifies, one charge each, the stored bytes were sent"
 

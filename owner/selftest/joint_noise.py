@@ -39,9 +39,9 @@ from dppca.owner.selftest.findings import Finding
 
 LEAST_RELEASES = 1600
 """Releases from which on a scale that is 2 % too small is found."""
-_HONEST = 2
-_LIMIT = 7.0
-_FALSE_ALARM = 1e-8
+_HONEST = 2  # owners that make the noise together
+_LIMIT = 7.0  # standard deviations of a mean
+_FALSE_ALARM = 1e-8  # chance that sound noise is beyond the limit
 
 
 def audit_joint_noise(*, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:

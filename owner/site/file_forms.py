@@ -36,7 +36,7 @@ from dppca.owner.site.source_documents import (
 )
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
-_MAX_PORT = 65535
+_MAX_PORT = 65535  # of TCP
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")
 _MOST_OF_A_NAME = 253  # characters, by RFC 1035 as printed
 

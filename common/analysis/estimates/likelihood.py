@@ -46,7 +46,7 @@ _FARTHEST = 35.0  # of a linear predictor, so that exp is finite
 _LARGEST = 700.0  # of which exp is a number
 _STEPS = 60  # of Newton's method
 _LONGEST = 2.0  # step, in coded units
-_CONVERGED = 1e-9
+_CONVERGED = 1e-9  # length of a step of coefficients
 _LEVEL = 0.05  # of an interval that has to hold some value
 _FIRST = 1.9  # standard errors: the first step of a search, just inside most sets
 

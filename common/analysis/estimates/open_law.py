@@ -39,8 +39,8 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import ColumnKind
 
 MOST_OPEN_CELLS = 2048  # of a regression without a table: seconds for each coefficient
-_STEPS = 200
-_CONVERGED = 1e-10
+_STEPS = 200  # of Newton's method
+_CONVERGED = 1e-10  # by which a step lets the aim fall
 _RIDGE = 1e-10  # so that a law without noise has a solution, too
 
 

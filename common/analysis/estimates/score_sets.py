@@ -22,7 +22,7 @@ from dppca.common.analysis.estimates.intervals import quantile, tail
 _REACH = 25.0
 """Distance from the start, in units of the linear predictor, beyond which an end is infinite."""
 _GROWTH = 1.4  # of steps outwards
-_TRIES = 30
+_TRIES = 30  # narrowings of the place where a set ends
 _CLOSE = 1e-3  # of a deviation: what an end is off at most, outwards
 
 

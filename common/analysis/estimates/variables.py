@@ -16,7 +16,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import ColumnKind, Numeric, Schema
 from dppca.common.kernel.schema.attributes import Date, Ordinal, Score, list_labels
 
-_SHOWN = 12
+_SHOWN = 12  # labels named in a message
 Codes = NDArray[np.bool_]
 """Which labels, or cells, of an attribute are meant, shape (K,)."""
 

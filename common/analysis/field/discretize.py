@@ -37,7 +37,7 @@ from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 MOST_COLUMNS = 2048  # p by p matrices of more take too much time and memory
 _HALVINGS = 80  # of the interval in which the shift is sought
-_LEAST_VARIANCE = _LEAST_SHARE = 1e-9
+_LEAST_VARIANCE = _LEAST_SHARE = 1e-9  # so that nothing is divided by 0
 
 DecodedColumn = NDArray[np.float64] | NDArray[np.int32]
 """One attribute: a numeric in coded units, or codes of labels."""

@@ -42,7 +42,7 @@ from dppca.common.kernel.schema.partitions import TableCells
 
 _KNOWN = 4.0  # squared deviations: two of them are noise
 _CLEAR = 4.0  # deviations from which a variance is known
-_STEPS = 3
+_STEPS = 3  # of moving, each judged anew: values in cells do not move freely
 _LEAST_EIGENVALUE = 1e-6  # of a correlation matrix
 _JITTER = 1e-9  # of a number's bounds: what is equal is put in a random order
 

@@ -57,7 +57,7 @@ from dppca.common.kernel.study import Study, Trust, require_continues
 
 KIND, KIND_OF_COUNTS = "components", "counts"
 _WHAT = "the receipt of the components"
-_VERSION, _VERSION_OF_SUMS = 1, 2
+_VERSION, _VERSION_OF_SUMS = 1, 2  # of a receipt's form
 
 
 @dataclass(frozen=True, slots=True)

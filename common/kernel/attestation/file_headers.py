@@ -48,7 +48,7 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _TEXT, _LIST, _STRUCT = (
     8,
     9,
     12,
-)
+)  # kinds of values in Thrift's compact form
 
 Content = bytes | mmap.mmap
 _Struct = dict[tuple[int, int], Any]

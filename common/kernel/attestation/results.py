@@ -186,10 +186,10 @@ _NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vector
 _NONE: NDArray[np.float64] = np.empty(0)
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """Errors that a changed header causes; `tests.fuzz` found them."""
-_HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
-_RECEIPT_BYTES_PER_OWNER, _RECEIPT_BYTES_PER_SEAL = 1 << 14, 1 << 7
-_CONTAINER_BYTES = 1 << 17
-_MOST_ROWS = 1 << 40
+_HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10  # without the arrays
+_RECEIPT_BYTES_PER_OWNER, _RECEIPT_BYTES_PER_SEAL = 1 << 14, 1 << 7  # a seal is of an opener
+_CONTAINER_BYTES = 1 << 17  # of an archive, beside what it holds
+_MOST_ROWS = 1 << 40  # largest `max_rows` of a study
 _MOST_VARIANCE = 2.0**126  # sums have 64 bits
 _ROUNDING = 1e-6
 """Relative; other machines compute the same numbers up to the last bits."""

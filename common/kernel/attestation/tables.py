@@ -59,7 +59,7 @@ from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.kernel.study import Study
 
 KIND = "synthetic"
-_VERSION = 1
+_VERSION = 1  # of a receipt's form
 _FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "joined", "use")
 _INSIDE = ("kind", "label", "form", "study", "study_digest", "replicate", "use")
 SUFFIXES = (".parquet", ".arrow", ".csv")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 URI_PREFIX = "urn:dppca:"
-_EXPIRY_WARNING = timedelta(days=30)
+_EXPIRY_WARNING = timedelta(days=30)  # before the end; a third of a term below 90 days
 _PARSED_KEPT = 256
 """Number of parsed certificates kept, because a call reads its certificate several times."""
 

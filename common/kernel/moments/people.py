@@ -33,7 +33,7 @@ from dppca.common.kernel.schema import MISSING, Column, Numeric, Schema
 
 WHOLE: Final = 720720
 """M, the weight of a person in the accumulator."""
-_WORD: Final = 32
+_WORD: Final = 32  # bits of a part that a product cannot overflow
 _LOW: Final = (1 << _WORD) - 1
 
 

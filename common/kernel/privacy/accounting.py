@@ -49,8 +49,8 @@ from dppca.common.kernel.errors import BudgetExceededError, SettingError
 
 _STEP = Decimal(1).scaleb(-DECIMALS)
 _MAX_DECIMALS = 30  # of a given epsilon or rho, so that sums of many of them are exact
-_MAX_AMOUNT = Decimal(10) ** 15
-_DIGITS = 100
+_MAX_AMOUNT = Decimal(10) ** 15  # of a given epsilon or rho, for the same reason
+_DIGITS = 100  # of decimals while (3) is evaluated
 _ERROR = Decimal(
     "1e-40"
 )  # far above the error of evaluating (3) with 100 digits, relative to 1 + value

@@ -20,7 +20,7 @@ from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.study import Study
 
-_SHOWN = Decimal("0.01")
+_SHOWN = Decimal("0.01")  # step to which an epsilon is rounded up
 
 
 @dataclass(frozen=True, slots=True)

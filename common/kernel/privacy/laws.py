@@ -65,12 +65,12 @@ from dppca.common.kernel.privacy.noise.shares import (
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.kernel.schema.layout import Layout
 
-_LAPLACE_TAIL = 42
-_GAUSSIAN_TAIL = 13
+_LAPLACE_TAIL = 42  # scales: a larger draw among n has a chance of e^-42
+_GAUSSIAN_TAIL = 13  # standard deviations: a draw beyond has a chance of 10^-38
 _TABLE_REACH = 14  # standard deviations that the table of a discrete Gaussian covers
 _LARGEST_TABLE = 2**26  # variance from which on the normal law takes its place
 _ROUNDED_UP = Context(prec=60, rounding=ROUND_CEILING)  # 10^15 times 2^15, and 25 decimals
-_DECIMALS = Decimal("1e-25")
+_DECIMALS = Decimal("1e-25")  # step to which rho is rounded up
 
 
 @dataclass(frozen=True, slots=True)

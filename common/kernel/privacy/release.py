@@ -89,8 +89,8 @@ class MaskedClaims(MomentClaims):
 
 
 MomentReceipt = Receipt[MomentClaims]
-_MASKED_VERSION = 2
-_MAX_SOFTWARE_LENGTH = 128
+_MASKED_VERSION = 2  # of a masked contribution's receipt
+_MAX_SOFTWARE_LENGTH = 128  # characters of a receipt's field
 
 
 def read_moment_receipt(document: Mapping[str, Any]) -> MomentReceipt:

@@ -21,7 +21,7 @@ _STEP_S: Final = 3 * 86_400  # between looks at a zone's offset: no change is un
 _CYCLE_S: Final = 146_097 * 86_400  # 400 years, in whole weeks
 _FIRST, _LAST = 1600, 2400  # years between which a zone is asked for its changes
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND: Final = timedelta(seconds=1)
+_SECOND: Final = timedelta(seconds=1)  # unit of offsets
 _OFFSET: Final = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
 
 

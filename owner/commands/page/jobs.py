@@ -23,7 +23,7 @@ from dppca.common.shell.console import Progress, defect_text, say
 from dppca.owner.release.dialogue import Outline, ReleaseOffer
 
 _KEY = secrets.token_bytes(32)
-_PACE_S = 1.0
+_PACE_S = 1.0  # of work, before which the rest is not estimated
 _STOPPED = "it was stopped. Nothing was drawn, charged or sent"
 
 

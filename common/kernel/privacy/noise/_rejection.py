@@ -61,15 +61,15 @@ from dppca.common.kernel.privacy.noise._exact import extend_prefix, is_below_exp
 from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw, enclose_cell_ends
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
-_MARGIN = 2.0**-27
-_LARGEST_FLOAT_EXPONENT = 0.5
+_MARGIN = 2.0**-27  # of a float64 value; the module's head has the bound
+_LARGEST_FLOAT_EXPONENT = 0.5  # up to which the series is that exact
 _SERIES = tuple((-1) ** k / math.factorial(k) for k in range(8, -1, -1))
 
-_WORD_BITS = 32
-_TABLE_BITS = 16
-_OPEN = -1
+_WORD_BITS = 32  # random, for each decision
+_TABLE_BITS = 16  # of them, by which the table decides
+_OPEN = -1  # mark of what the table leaves open
 
-_TABLES_KEPT = 16
+_TABLES_KEPT = 16  # one for each scale in use
 
 
 @dataclass(frozen=True, slots=True, eq=False)

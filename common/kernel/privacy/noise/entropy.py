@@ -23,7 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-_KEY_BYTES = 32
+_KEY_BYTES = 32  # of AES-256
 
 WordT = TypeVar("WordT", np.uint16, np.uint32, np.uint64)
 

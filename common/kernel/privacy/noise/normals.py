@@ -35,11 +35,11 @@ from dppca.common.kernel.privacy.noise._rejection import build_envelope
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, read_words
 from dppca.common.kernel.privacy.noise.sampler import propose_magnitudes
 
-_MARGIN = 2.0**-27
+_MARGIN = 2.0**-27  # of a float64 value; the module's head has the bound
 _SERIES = tuple((-1) ** k / math.factorial(k) for k in range(12, -1, -1))
-_BLOCK = 1 << 15
-_WORD_BITS = 64
-_FIRST_WORDS = 1
+_BLOCK = 1 << 15  # numbers proposed at once, for memory
+_WORD_BITS = 64  # binary digits drawn at once
+_FIRST_WORDS = 1  # of digits; more are drawn where they are needed
 
 
 class Normals(NamedTuple):

@@ -55,7 +55,7 @@ _CELLS_LOG2 = 5
 # Draws at a time: the data of one pass stay in a core's cache.
 _BLOCK = 1 << 15
 
-_WORD_BITS = 64
+_WORD_BITS = 64  # binary digits drawn at once
 
 
 class Magnitudes(NamedTuple):

@@ -87,14 +87,14 @@ from dppca.common.kernel.privacy.noise.sampler import (
     require_integer,
 )
 
-LEAST_SHARE_VARIANCE = 64
+LEAST_SHARE_VARIANCE = 64  # below it a sum of shares is not close enough to the law
 MOST_HONEST = 2**15  # owners on whose shares a guarantee may rest
 
 # Entries at a time, and cycles before entries that are done are put away: both by measurement.
 _BLOCK = 1 << 15
 _CYCLES_AT_ONCE = 2
 
-_OWNER_BITS = 16
+_OWNER_BITS = 16  # of a random word that gives a cycle to an owner
 
 
 def laplace_share(

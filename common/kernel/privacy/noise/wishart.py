@@ -26,11 +26,11 @@ from dppca.common.kernel.privacy.noise.normals import Normals, exact_normals, re
 from dppca.common.kernel.privacy.noise.sampler import LARGEST_SCALE, require_integer
 
 LARGEST_SIDE = 2**10  # of a matrix that is drawn
-FRACTION_BITS = 52
-KEPT_BITS = 48
+FRACTION_BITS = 52  # of an entry as a whole number
+KEPT_BITS = 48  # an error is below 2^-48
 
-_LIMB_BITS = 16
-_WORD_BITS = 64
+_LIMB_BITS = 16  # of factors whose sums of products float64 holds exactly
+_WORD_BITS = 64  # binary digits of a number that are drawn at once
 
 
 def wishart_difference(
