@@ -122,8 +122,9 @@ def fit_estimator(
 
     names = signature(kind).parameters
     estimator = kind(**{name: value for name, value in settings.items() if name in names})
-    estimator.fit(*read_rows(open_table(rows, schema), target, read))
-    unseen, codes = read_rows(open_table(held_out, schema), target, read)
+    known, labels, _ = read_rows(open_table(rows, schema), target, read)
+    estimator.fit(known, labels)
+    unseen, codes, _ = read_rows(open_table(held_out, schema), target, read)
     guarantee = estimator.guarantee_
     charge = guarantee.charge or PrivacyCost(Decimal(0), Decimal(0))
     return Trained(

@@ -6,7 +6,7 @@ model (`WeightTerms`), and the numbers of rows and components.
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,9 @@ from dppca.common.analysis.estimators.base.weight_noise import (
 )
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.kernel.privacy.receipts import Claims, Receipt
+from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.common.kernel.schema import Binary, Categorical, Schema
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 
 METHOD = "dp-svm"
@@ -79,11 +81,14 @@ WeightReceipt = Receipt[WeightClaims]
 def plan_study_weights(
     study: Study, terms: WeightTerms, *, n_rows: int, n_components: int
 ) -> WeightPlan:
-    """Calibrate the noise of a model on a study's components; raise as `plan_weights`."""
+    """Calibrate the noise of a model on a study's components; raise as `plan_weights`.
+
+    ``n_rows`` is the number of people, where they weigh as one row.
+    """
     target = study.table.attributes[study.table.find_index(terms.target)]
     assert isinstance(target, Binary | Categorical)  # noqa: S101 - callers check it
     row_norm = study.table.largest_norm(without=terms.target)
-    return plan_weights(
+    plan = plan_weights(
         n_components + 1,
         n_machines=count_machines(len(target.labels)),
         n_rows=n_rows,
@@ -91,10 +96,15 @@ def plan_study_weights(
         radius=math.hypot(row_norm, terms.intercept_scaling),
         epsilon=terms.epsilon,
         delta=terms.delta,
-        max_rows_per_person=study.max_rows_per_person,
+        max_rows_per_person=study.unit.factor,
         solver_tolerance=terms.solver_tolerance,
         mechanism=terms.mechanism,
     )
+    if not isinstance(study.unit, Person):
+        return plan
+    noise = plan.calibration
+    sens = replace(noise.sensitivity, relation=Relation.REPLACE_PERSON)
+    return replace(plan, calibration=replace(noise, sensitivity=sens, unit=study.unit))
 
 
 def claim_weights(

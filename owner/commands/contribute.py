@@ -304,7 +304,7 @@ class OpenedContribution:
         """Return the sums as they were read."""
         return reading.rows
 
-    def plan(self) -> ContributionPlan | MaskedPlan:
+    def plan(self, reading: Reading[Moments]) -> ContributionPlan | MaskedPlan:  # noqa: ARG002
         """See `OpenedRelease`; the signing key of a masked contribution is read here."""
         if self.agreement is None:
             return ContributionPlan(self.study, self.review.calibration)

@@ -30,6 +30,7 @@ from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.file import read_history
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
+from dppca.owner.models.training import TrainingRows
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import BudgetStatus, choose_data_set, compute_budget_status
@@ -37,13 +38,7 @@ from dppca.owner.release.dialogue import Dialogue, Outline, outline_release
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.release.reading import Reader, Reading, request_of_rows
 from dppca.owner.release.run import ReleaseRun
-from dppca.owner.release.weights import (
-    WeightRelease,
-    WeightRequest,
-    WeightRows,
-    plan_release,
-    request_weights,
-)
+from dppca.owner.release.weights import WeightRelease, WeightRequest, plan_release, request_weights
 from dppca.owner.render.models import ModelOffer, ReleasedModelDocument
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_results import kept_result
@@ -176,6 +171,7 @@ class AskedModel:
             coded_by_rule=None if counted is None else counted.without_values(),
             target=receipt["target"],
             method=receipt["method"],
+            counts=self.request.study.unit.counts,
             kernel=self.kernel,
             model=self.path,
             n_components=receipt["n_components"],
@@ -223,29 +219,33 @@ class OpenedModel:
             is_live=self.table.source.is_live,
         )
 
-    def require_possible(self, reading: Reading[WeightRows] | None) -> None:
+    def require_possible(self, reading: Reading[TrainingRows] | None) -> None:
         """See `OpenedRelease`; afterwards by the ledger as it is then."""
         history = self.history if reading is None else read_history(self.site.ledger)
         admit_charge(history, self.request)
 
-    def reader(self) -> AbstractContextManager[Reader[WeightRows]]:
+    def reader(self) -> AbstractContextManager[Reader[TrainingRows]]:
         """See `OpenedRelease`; this process reads."""
         return nullcontext(self.release.read)
 
-    def offer(self, reading: Reading[WeightRows]) -> ModelOffer:
+    def offer(self, reading: Reading[TrainingRows]) -> ModelOffer:
         """See `OpenedRelease`."""
         rows, counted = reading.rows, reading.counted
+        release = self.plan(reading)
         return ModelOffer(
-            self.release, self.request, self.budget, self.step, self.outline, rows, counted
+            release, self.request, self.budget, self.step, self.outline, rows, counted
         )
 
     def keep_consent(self, offer: ModelOffer) -> None:
         """Keep nothing: a site keeps one consent for each study, its contribution's."""
 
-    def prepare(self, reading: Reading[WeightRows]) -> NDArray[np.int64]:
+    def prepare(self, reading: Reading[TrainingRows]) -> NDArray[np.int64]:
         """Train, which may take minutes."""
         return self.release.prepare(reading.rows)
 
-    def plan(self) -> WeightRelease:
-        """See `OpenedRelease`."""
-        return self.release
+    def plan(self, reading: Reading[TrainingRows]) -> WeightRelease:
+        """See `OpenedRelease`; of people, once they were counted."""
+        key = reading.counted.key
+        if key is None or key.people is None:
+            return self.release
+        return self.release.of_people(key.people)

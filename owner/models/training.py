@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,19 @@ from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import Table, open_table, usual_batch
 from dppca.owner.records.text_format import USUAL, TextFormat
 from dppca.owner.synthesis.tables import open_writer
+
+
+class TrainingRows(NamedTuple):
+    """Rows of a site, as a model sees them. Private.
+
+    ``features`` has shape (n, f), ``codes`` (n,), as `known_labels` gives them; ``rows_of_person``
+    is k of each row's person, shape (n,), None where people are not counted.
+    """
+
+    features: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    rows_of_person: NDArray[np.int64] | None
+
 
 MAX_RBF_ROWS = 20_000
 """The time of an RBF machine grows with the square of its rows: more rows need a limit."""
@@ -119,7 +132,7 @@ def train(
         raise SchemaMismatchError("the table was opened with another schema than the study's")
     require_rows(table.n_rows, k)
     chosen = choose_rows(table.n_rows, kernel, max_rows, rng)
-    scores, codes = read_rows(
+    scores, codes, _ = read_rows(
         table,
         target,
         partial(space.project, study.table),
@@ -262,22 +275,29 @@ def read_rows(
     chosen: NDArray[np.int64] | None = None,
     tally: FaultCounts | None = None,
     progress: Callable[[int], None] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> TrainingRows:
     """Read rows for training: all of them, or those with indices ``chosen`` (ascending).
 
-    Return features, shape (n, f), and codes, (n,), as `known_labels` gives them. Site-only.
+    Where the people of the table are counted (`Table.latest`), the rows are those that were
+    counted, or `DataError` is raised; then all are read.
     ``features`` makes a batch's features, shape (n_batch, f), of its columns, each row's of that
     row alone; ``tally`` counts the values that coding replaces and the table's keys, in all rows
     read; ``progress`` is called with the number of rows read, batch by batch.
     """
     index = table.schema.find_index(target)
     attribute = find_target(table.schema, target)
-    scores, codes = [], []
+    scores, codes, ks = [], [], []
+    people = table.people
+    if people is not None:
+        people.read_anew()
     before = 0
     for cells in table.cells(usual_batch(table.schema)):
         columns, n_batch = cells.columns(), cells.n_rows
+        if people is not None:
+            ks.append(people.find(cells.keys))
         if tally is not None:
-            tally.add(columns, cells.plain, cells.keys, outcomes=cells.outcomes)
+            keys = cells.keys if people is None else None
+            tally.add(columns, cells.plain, keys, outcomes=cells.outcomes)
         if chosen is not None:
             first, last = np.searchsorted(chosen, [before, before + n_batch])
             picked = chosen[first:last] - before
@@ -287,4 +307,8 @@ def read_rows(
         before += n_batch
         if progress is not None:
             progress(n_batch)
-    return np.concatenate(scores), np.concatenate(codes)
+    if people is not None:
+        people.require_all()
+    return TrainingRows(
+        np.concatenate(scores), np.concatenate(codes), np.concatenate(ks) if ks else None
+    )

@@ -90,8 +90,8 @@ class OpenedRelease(Protocol[RowsT, OfferT, PreparedT]):
     def prepare(self, reading: Reading[RowsT]) -> PreparedT:
         """Return exact values of the rows, private until noise is added; all that can fail."""
 
-    def plan(self) -> ReleasePlan[PreparedT]:
-        """Return what draws the noise."""
+    def plan(self, reading: Reading[RowsT]) -> ReleasePlan[PreparedT]:
+        """Return what draws the noise; what may still be refused is refused here."""
 
 
 class AskedRelease(Protocol[RowsT, OfferT, PreparedT, MadeT]):
@@ -153,7 +153,7 @@ class ReleaseRun:
         reading = self._read_and_ask(opened)
         prepared = opened.prepare(reading)
         opened.require_possible(reading)
-        plan = opened.plan()  # its key may be gone: before the charge
+        plan = opened.plan(reading)  # its key may be gone: before the charge
         with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:
             with self._timed("draw"):
                 stored = store_release(

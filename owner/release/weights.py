@@ -16,7 +16,8 @@ the site's rows in the joint components:
   be equal.
 * A constant column a = 1 makes the intercept, regularised like the others. Replacing one row moves
   the exact weights by at most ``2 C sqrt(R^2 + a^2)``; replacing `max_rows_per_person` rows moves
-  them by at most that many times as much.
+  them by at most that many times as much. With ``unit: person`` the hinges of a person with k rows
+  weigh 1/k, and a replaced person moves the weights as a replaced row does, whatever k is.
 * A target with K > 2 labels takes K machines, one label against the rest, in one release: each gets
   1/K of epsilon or of rho. All labels of the schema have one, even if no row has the label.
 
@@ -34,7 +35,7 @@ Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,6 @@ from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.receipts import SOFTWARE, NoiseSection, Receipt
 from dppca.common.kernel.schema import Column
-from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from dppca.common.verification.weights import (
     METHOD,
@@ -73,9 +73,9 @@ from dppca.owner.models.catalogue import LINEAR
 from dppca.owner.models.estimators import StoredDPSVM
 from dppca.owner.models.features import FeatureSpace, find_target
 from dppca.owner.models.model import Model, pack_model
-from dppca.owner.models.training import feature_space, read_rows, require_rows
+from dppca.owner.models.training import TrainingRows, feature_space, read_rows, require_rows
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.table import Table
+from dppca.owner.records.table import Table, require_counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +130,14 @@ class NoisedModel:
         return self.content
 
 
-class WeightRows(NamedTuple):
-    """Rows of a site, as a model sees them. Private.
-
-    ``features`` has shape (n, D), ``codes`` (n,), as `known_labels` gives them.
-    """
-
-    features: NDArray[np.float64]
-    codes: NDArray[np.int64]
-
-
 @dataclass(frozen=True, slots=True)
 class WeightRelease:
     """A request together with all public facts of the release: everything but the rows.
 
     Rows are projected on the components of ``result``, whose file has the digest
     ``components_sha256``. ``row_norm`` is R; ``weights`` are noise and charge; ``owner`` is
-    the site's name, which its model states.
+    the site's name, which its model states. ``n_rows`` is that of people where they weigh as one
+    row, and that of their rows until they were counted.
     """
 
     model_request: WeightRequest
@@ -176,12 +167,13 @@ class WeightRelease:
         *,
         tally: FaultCounts | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> WeightRows:
+    ) -> TrainingRows:
         """Read all rows of a table, once; they are private.
 
         ``tally`` and ``progress`` are as in `read_rows`. Raise `SchemaMismatchError` if the table
         has another schema than the study's, `DataError` if it has another number of rows than
-        planned or is damaged.
+        planned or is damaged, `SettingError` if a study protects people and nobody counted their
+        rows.
         """
         schema, terms = self.model_request.study.table, self.model_request.terms
         if table.schema.digest != schema.digest:
@@ -195,11 +187,18 @@ class WeightRelease:
         def features_of_batch(columns: list[Column]) -> NDArray[np.float64]:
             return append_constant(self.space.project(schema, columns), terms.intercept_scaling)
 
-        return WeightRows(
-            *read_rows(table, terms.target, features_of_batch, tally=tally, progress=progress)
-        )
+        require_counted(table)
+        return read_rows(table, terms.target, features_of_batch, tally=tally, progress=progress)
 
-    def prepare(self, rows: WeightRows) -> NDArray[np.int64]:
+    def of_people(self, n_people: int) -> Self:
+        """Return the plan of a number of people; `DataError` if it is below that of components."""
+        require_rows(n_people, len(self.space.components))
+        study, terms = self.model_request.study, self.model_request.terms
+        k = len(self.space.components)
+        weights = plan_study_weights(study, terms, n_rows=n_people, n_components=k)
+        return replace(self, n_rows=n_people, weights=weights)
+
+    def prepare(self, rows: TrainingRows) -> NDArray[np.int64]:
         """Train on all rows; shape (K D,), in steps of the grid.
 
         *Not* private: for `draw` only, which adds the noise. Raise `SettingError` if the solver
@@ -207,7 +206,9 @@ class WeightRelease:
         """
         target = find_target(self.model_request.study.table, self.model_request.terms.target)
         codes = np.where(rows.codes < 0, target.missing_code, rows.codes)  # missing or unknown
-        return weights_on_grid(rows.features, make_signs(codes, len(target.labels)), self.weights)
+        signs = make_signs(codes, len(target.labels))
+        ks = rows.rows_of_person
+        return weights_on_grid(rows.features, signs, self.weights, rows_of_person=ks)
 
     def draw(
         self, prepared: NDArray[np.int64], reservation: Reservation, *, entropy: EntropySource
@@ -264,7 +265,7 @@ class WeightRelease:
         estimator = StoredDPSVM(
             epsilon=decimal_text(terms.epsilon),
             delta=None if terms.delta is None else decimal_text(terms.delta),
-            max_rows_per_person=study.max_rows_per_person,
+            max_rows_per_person=study.table.max_rows_per_person,
             C=terms.C,
             row_norm=self.row_norm,
             intercept_scaling=terms.intercept_scaling,
@@ -291,11 +292,6 @@ def request_weights(
     ``mechanism`` names another law. Raise `SettingError` if a setting is missing or out of range.
     """
     find_target(study.table, target)
-    if isinstance(study.unit, Person):
-        raise SettingError(
-            f"study {study.name} has unit: person, and a released model knows at most so many rows "
-            "of a person: train on synthetic rows, or keep the model at this site"
-        )
     if study.has_secret_rows:
         raise SettingError(
             f"study {study.name} keeps the number of rows secret, and a released model states it: "

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from dppca.common.analysis.estimators.base.weight_noise import split_over
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.schema.units import Person
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus
 from dppca.owner.release.dialogue import Outline
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.release.weights import WeightRelease, WeightRows
+from dppca.owner.release.weights import WeightRelease
 from dppca.owner.render.charges import standing_lines
 from dppca.owner.render.contributions import StoredCharge, charged_text
 from dppca.owner.render.faults import (
@@ -27,7 +28,7 @@ from dppca.owner.render.faults import (
 )
 
 if TYPE_CHECKING:
-    from dppca.owner.models.training import Prediction
+    from dppca.owner.models.training import Prediction, TrainingRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ class ReleasedModelDocument(StoredCharge):
     method: Annotated[str, "the method"]
     kernel: Annotated[str, "kernel of the SVM"]
     model: Annotated[Path, "the model's file"]
+    counts: Annotated[str, "what `rows` counts: rows or people"]
     training_accuracy: Annotated[
         None, "not computed: it would say something of rows without noise"
     ] = None
@@ -101,7 +103,7 @@ class ModelOffer:
     budget: BudgetStatus
     step: NextStep
     outline: Outline
-    rows: WeightRows
+    rows: TrainingRows
     counted: CheckReport
 
     @property
@@ -111,7 +113,8 @@ class ModelOffer:
 
     def private(self) -> bytes:
         """Return the features and codes of the rows (`ReleaseOffer`)."""
-        return self.rows.features.tobytes() + self.rows.codes.tobytes()
+        features, codes, ks = self.rows
+        return features.tobytes() + codes.tobytes() + (b"" if ks is None else ks.tobytes())
 
     def text(self) -> str:
         """Return content, cost and counts (`ReleaseOffer`)."""
@@ -135,25 +138,29 @@ def model_offer_text(
 ) -> str:
     """Return content and cost of a model that may leave, shown before consent."""
     machines, k = release.weights.n_machines, release.weights.D - 1
-    person, n_rows = release.model_request.study.max_rows_per_person, release.n_rows
+    unit, n_rows = release.model_request.study.unit, release.n_rows
+    counts, most = unit.counts, unit.text
+    holds = f"no person has more than {most} row{'s' if unit.weight > 1 else ''} in this data set"
+    if isinstance(unit, Person):
+        holds = "the data set's key tells people apart, who weigh as one row each"
     split = split_over(machines)
     again = (
         "" if step is NextStep.RESERVE else ", at no further charge, because it was charged before"
     )
     lines = [
         f"A classifier of {release.model_request.terms.target} that may leave, study "
-        f"{request.study}, data set {request.data_set}, {n_rows} rows",
+        f"{request.study}, data set {request.data_set}, {n_rows} {counts}",
         "",
         "What could leave this site, once:",
         f"  noised weights of {machines} linear machine{'s' if machines > 1 else ''} on {k} "
         "components, which are released already",
-        f"  the number of rows, {n_rows}, exactly, and a receipt of the guarantee",
+        f"  the number of {counts}, {n_rows}, exactly, and a receipt of the guarantee",
         "What it costs, in addition to the components:",
         f"  {request.mechanism} noise; charged: {request.price.claim_text}",
         *([f"  epsilon is split: {split}"] if split else []),
         *standing_lines(status, request.price.epsilon),
         "The guarantee holds if:",
-        f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
+        f"  {holds}",
         f"It would then train, charge, draw the noise, and store the model{again}",
     ]
     return "\n".join(lines)
@@ -164,7 +171,7 @@ def released_model_text(document: ReleasedModelDocument) -> str:
     k, of = document.n_components, "weights" if document.method == "dp-svm" else "model"
     again = " (it was stored already; these are the same bytes)" if document.already_stored else ""
     lines = [
-        f"Made {document.method} for {document.target} from {document.rows} rows"
+        f"Made {document.method} for {document.target} from {document.rows} {document.counts}"
         + ("" if k is None else f" in {k} components")
         + again,
         f"  guarantee of the {of}: epsilon {decimal_text(document.epsilon)}, delta "

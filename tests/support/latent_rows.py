@@ -36,9 +36,10 @@ def save_rows(rows: pa.Table, path: Path) -> Path:
     return path
 
 
-def make_result(study: Study, path: Path) -> Result:
+def make_result(study: Study, path: Path, *, key: str = "") -> Result:
     """Compute the result of ``study`` if its one owner holds these rows and adds no noise."""
-    moments = moments_of_table(open_table(path, study.table), study.table)
+    with open_table(path, study.table).latest(key) as table:
+        moments = moments_of_table(table, study.table)
     mean, second = unpack(moments.packed, moments.n_rows, study.table.layout)
     parts = decompose(pooled_covariance(mean, second))
     count = count_components(parts.eigenvalues, study.components, noise_edge=0.0)

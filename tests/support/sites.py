@@ -25,6 +25,7 @@ from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate, draw, receipt_for
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from dppca.common.transport.testbed import environment
 from dppca.curator.study.aggregate import aggregate
@@ -43,7 +44,7 @@ from tests.support.certificates import Authority, new_authority, sign_release, w
 from tests.support.commands import answer_of
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
-from tests.support.latent_rows import make_result, make_rows
+from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.patience import WAIT_S
 from tests.support.pooling import contribution_of
 from tests.support.studies import make_study
@@ -172,14 +173,22 @@ def keep_components(site: OwnerSite, study: Study, components: SignedFile) -> No
 
 
 def make_trained_site(
-    folder: Path, *, budget: str = 'epsilon: "10", delta: "0"', rows: Any = None, **changes: Any
+    folder: Path,
+    *,
+    budget: str = 'epsilon: "10", delta: "0"',
+    rows: Any = None,
+    of_rows: Any = None,
+    **changes: Any,
 ) -> tuple[OwnerSite, Study]:
-    """A site with ``latent`` rows and their components without noise."""
+    """A site with ``latent`` rows and their components without noise, or those ``of_rows``."""
     study, authority = make_study("latent", **changes), new_authority()
     rows = make_rows(N_ROWS) if rows is None else rows
     issued = authority.issue(Role.OWNER, "owner-1")
     site = make_site(folder, credentials=issued, budget=budget, rows=rows)
-    result = make_result(study, folder / "rows.csv")
+    path = folder / "rows.csv"
+    if of_rows is not None:
+        path = save_rows(of_rows, folder.with_suffix(".parquet"))
+    result = make_result(study, path, key="person" if isinstance(study.unit, Person) else "")
     keep_components(site, study, proved(result, study, authority))
     return site, study
 

@@ -170,7 +170,7 @@ class OpenedCount:
         self.said("prepare")
         return reading.rows
 
-    def plan(self) -> CountPlan:
+    def plan(self, reading: Reading[int]) -> CountPlan:
         self.said("plan")
         return CountPlan(self.study)
 

@@ -36,10 +36,14 @@ def ball(rng: np.random.Generator, n: int, d: int, radius: float) -> NDArray[np.
 
 
 def minimiser(
-    rows: NDArray[np.float64], signs: NDArray[np.float64], C: float, radius: float
+    rows: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    C: float,
+    radius: float,
+    weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     tau = EXACT * 2 * C * radius
-    return solve_hinge(signs[:, None] * rows, C=C, gap=tau**2 / 2).weights
+    return solve_hinge(signs[:, None] * rows, C=C, gap=tau**2 / 2, weights=weights).weights
 
 
 @settings(max_examples=examples(60))
@@ -62,6 +66,51 @@ def test_one_row_moves_the_minimiser_by_no_more_than_2_c_times_its_length(
     radius = math.hypot(R, a)
     moved = minimiser(rows, signs, C, radius) - minimiser(other, turned, C, radius)
     assert np.linalg.norm(moved) <= 2 * C * radius * (1 + 3 * EXACT)
+
+
+@settings(max_examples=examples(60))
+@given(
+    seed=SEEDS,
+    n=st.integers(0, 8),
+    d=st.integers(1, 4),
+    C=st.sampled_from([0.01, 0.3, 1.0]),
+    ks=st.tuples(*[st.sampled_from([1, 2, 3, 20, 61])] * 2),
+    alike=st.booleans(),
+)
+def test_a_person_whose_hinges_weigh_one_over_k_moves_the_minimiser_as_a_row_does(
+    seed: int, n: int, d: int, C: float, ks: tuple[int, int], alike: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    others, signs = np.column_stack([ball(rng, n, d, 1.0), np.ones(n)]), rng.choice([-1, 1], size=n)
+    counts, radius, found = rng.integers(1, 5, size=n), math.sqrt(2), []
+    for k in ks:
+        rows = np.column_stack([ball(rng, k, d, 1.0), np.ones(k)])
+        own = rng.choice([-1, 1], size=1 if alike else k) * np.ones(k)
+        weights = 1 / np.concatenate([counts, np.full(k, k)])
+        given_rows, given_signs = np.vstack([others, rows]), np.concatenate([signs, own])
+        found.append(minimiser(given_rows, given_signs, C, radius, weights))
+    assert np.linalg.norm(found[0] - found[1]) <= 2 * C * radius * (1 + 3 * EXACT)
+
+
+def test_a_person_of_twenty_rows_reaches_the_bound_and_without_weights_passes_it() -> None:
+    row, C, k = np.array([[0.6, 0.8, 1.0]] * 20), 0.3, 20
+    weights, radius = np.full(k, 1 / k), math.sqrt(2)
+    for each, most in ((weights, 1.0), (None, 2.0)):
+        up, down = (minimiser(row, np.full(k, s), C, radius, each) for s in (1.0, -1.0))
+        moved = float(np.linalg.norm(up - down)) / (2 * C * radius)
+        assert moved == pytest.approx(1, rel=1e-4) if most == 1 else moved > 1.5
+
+
+@settings(max_examples=examples(30))
+@given(seed=SEEDS, n=st.integers(1, 9), D=st.integers(1, 4), k=st.integers(1, 9))
+def test_rows_of_weight_one_over_k_are_their_average_where_they_are_equal(
+    seed: int, n: int, D: int, k: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows, C = rng.normal(size=(n, D)), 0.3
+    once = solve_hinge(rows, C=C, gap=1e-9).weights
+    times = solve_hinge(np.repeat(rows, k, axis=0), C=C, gap=1e-9, weights=np.full(n * k, 1 / k))
+    assert np.linalg.norm(once - times.weights) <= 2.1 * math.sqrt(2e-9)
 
 
 def test_a_row_whose_class_is_turned_reaches_the_bound() -> None:
@@ -99,11 +148,14 @@ def test_a_gap_counts_what_float64_has_lost(seed: int, n: int, D: int, size: flo
     """Against rational arithmetic: the gap at the weights that leave, not at those meant."""
     rng = np.random.default_rng(seed)
     Z, a = rng.normal(size=(n, D)) * size, rng.choice([0.0, 1.0, rng.uniform()], size=n)
-    found = _certified(Z, a)
+    weights = 1 / rng.integers(1, 9, size=n) if rng.random() < 0.5 else np.ones(n)
+    a *= weights
+    found = _certified(Z, a, weights)
     rows = [[Fraction(each) for each in row] for row in Z.tolist()]
     w, dual = [Fraction(each) for each in found.weights.tolist()], [Fraction(each) for each in a]
     meant = [sum(x * row[j] for x, row in zip(dual, rows, strict=True)) for j in range(D)]
-    loss = sum(max(Fraction(0), 1 - sum(map(mul, row, w))) for row in rows)
+    hinges = [max(Fraction(0), 1 - sum(map(mul, row, w))) for row in rows]
+    loss = sum(map(mul, map(Fraction, weights.tolist()), hinges))
     exact = (sum(map(mul, w, w)) + sum(map(mul, meant, meant))) / 2 + loss - sum(dual)
     assert exact <= Fraction(found.gap)
     assert float(Fraction(found.gap) - exact) <= 1e-12 * n * (1 + D * size) ** 2 * (1 + n)

@@ -11,7 +11,8 @@ turns that into a distance to the one exact minimiser w*::
 
     |w(a) - w*|^2 <= 2 (P(w(a)) - D(a))                                                         (3)
 
-so a gap of tau^2/2 certifies a distance of tau for any solver. Output perturbation
+so a gap of tau^2/2 certifies a distance of tau for any solver. Where row i has a weight v_i of at
+most 1, its hinge is multiplied by v_i, and ``0 <= a_i <= v_i``. Output perturbation
 (`dppca.common.analysis.estimators.base.weight_noise`) relies on (3) alone.
 
 The gap is computed in float64 from all rows, so a bound on its error is added to it. Let C be 1
@@ -29,7 +30,8 @@ loses
     e w               (64 + L) u S                       |e|^2 / 2   ((64 + L) u |Z|^T a)^2 / 2
 
 and three more roundings, of ``|w|^2 + S + 2 n`` each. `rounding_error` exceeds the sum of these by
-enough for second-order terms.
+enough for second-order terms. Weights change no bound: that of 1 is exact, and one of at most 1/2
+halves its row's share of the first line and adds one rounding of that half.
 
 The solver is a primal-dual interior-point method with Mehrotra's predictor and corrector. With
 multipliers s of ``a >= 0`` and t of ``a <= 1``, and ``Z`` scaled by sqrt(C), a step solves
@@ -72,22 +74,29 @@ class Solution:
     gap: float
 
 
-def solve_hinge(signed: NDArray[np.float64], *, C: float, gap: float) -> Solution:
+def solve_hinge(
+    signed: NDArray[np.float64],
+    *,
+    C: float,
+    gap: float,
+    weights: NDArray[np.float64] | None = None,
+) -> Solution:
     """Minimise (1) to within ``gap``, above 0.
 
-    ``signed`` is ``z``, shape (n_rows, D), n_rows >= 1, and is not changed; ``C`` is above 0. Raise
-    `SettingError` if float64 cannot certify so small a gap.
+    ``signed`` is ``z``, shape (n_rows, D), n_rows >= 1, and is not changed; ``C`` is above 0;
+    ``weights`` are v, shape (n_rows,), each 1 or from above 0 to 1/2; 1 where they are left out.
+    Raise `SettingError` if float64 cannot certify so small a gap.
     """
     Z = np.sqrt(C) * signed  # with P and D divided by C, the program is that of C = 1
-    n = len(Z)
-    a, u = np.full(n, 0.5), np.full(n, 0.5)
+    most = np.ones(len(Z)) if weights is None else weights
+    a, u = 0.5 * most, 0.5 * most
     slope = Z @ (Z.T @ a) - 1.0
     # Multipliers whose difference is the slope: the dual is feasible from the first step on.
     s = np.maximum(slope, 0.0) + _START
     t = np.maximum(-slope, 0.0) + _START
     smallest, stalled = np.inf, 0
     while stalled < _PATIENCE:
-        certificate = _certified(Z, a)
+        certificate = _certified(Z, a, most)
         if C * certificate.gap <= gap:
             return Solution(np.sqrt(C) * certificate.weights, C * certificate.gap)
         stalled = 0 if certificate.gap < smallest else stalled + 1
@@ -114,14 +123,16 @@ def rounding_error(D: int, n_rows: int, *, sizes: float, squared: float, apart: 
     return u * first + (u * (_BLOCK_ROWS + L + 1) * apart) ** 2
 
 
-def _certified(Z: NDArray[np.float64], a: NDArray[np.float64]) -> Solution:
-    """Return the gap at w(a) for C = 1, with a bound on float64's error."""
+def _certified(
+    Z: NDArray[np.float64], a: NDArray[np.float64], most: NDArray[np.float64]
+) -> Solution:
+    """Return the gap at w(a) for C = 1 and weights ``most``, with a bound on float64's error."""
     n, D = Z.shape
-    a = np.clip(a, 0.0, 1.0)  # rounding may move a step beyond the box
+    a = np.clip(a, 0.0, most)  # rounding may move a step beyond the box
     w = _weighted_sum(Z, a)
     sizes = np.abs(Z)
     squared = float(w @ w)
-    loss = float(_sum_in_pairs(np.maximum(0.0, 1.0 - Z @ w)))
+    loss = float(_sum_in_pairs(most * np.maximum(0.0, 1.0 - Z @ w)))
     # (4): its computed part, and a bound on what it lost.
     rounding = rounding_error(
         D,
@@ -159,7 +170,7 @@ def _step(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Take one predictor-corrector step; all values stay above 0.
 
-    ``u = 1 - a`` is updated separately, because the difference loses its digits if a is near 1.
+    ``u = v - a`` is updated separately, because the difference loses its digits if a is near v.
     """
     residual = Z @ (Z.T @ a) - 1.0 - s + t  # zero up to rounding
     # The head's system by Woodbury's identity: theta is diag(s/a + t/u)^-1, factor is D x D.

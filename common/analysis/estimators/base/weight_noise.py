@@ -7,6 +7,7 @@ minimiser by at most
     s = 2 C r                                                                                   (1)
 
 in L2: the objective is 1-strongly convex and a row's loss has slope at most C r, before and after.
+The same holds of a person with any number k of rows whose hinges weigh 1/k: so has their average.
 The release starts not from w* but from the solver's w, within tau of it
 (`dppca.common.analysis.estimators.base.hinge`), rounded to a public grid of step h, which moves it
 by at most ``h sqrt(D) / 2``. For two neighbours together
@@ -217,11 +218,16 @@ def plan_weights(
 
 
 def weights_on_grid(
-    rows: NDArray[np.float64], signs: NDArray[np.float64], plan: WeightPlan
+    rows: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    plan: WeightPlan,
+    *,
+    rows_of_person: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Train K machines and round their weights to the grid, shape (K D,), in steps.
 
-    They are *not* private until the plan's noise is added. Raise `DataError` if a row is longer
+    They are *not* private until the plan's noise is added. ``rows_of_person`` is k of each row's
+    person, shape (n_rows,), where people weigh as one row. Raise `DataError` if a row is longer
     than the plan's radius and `SettingError` if the solver cannot certify tau.
     """
     if not np.all(np.linalg.norm(rows, axis=1) <= plan.radius * (1 + _ROOM / 2)):
@@ -230,7 +236,11 @@ def weights_on_grid(
         )
     # The solver's w is within tau of w*, by (3) of `hinge`.
     gap = _largest_gap(plan, n_rows=len(rows))
-    exact = [solve_hinge(sign[:, None] * rows, C=plan.C, gap=gap).weights for sign in signs.T]
+    hinges = None if rows_of_person is None else 1.0 / rows_of_person
+    exact = [
+        solve_hinge(sign[:, None] * rows, C=plan.C, gap=gap, weights=hinges).weights
+        for sign in signs.T
+    ]
     grid: NDArray[np.int64] = np.rint(np.concatenate(exact) / plan.step).astype(np.int64)
     return grid
 

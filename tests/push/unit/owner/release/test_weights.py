@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 import skops.io
 
-from dppca.common.analysis.estimators.base.weight_noise import weights_on_grid
+from dppca.common.analysis.estimators.base.weight_noise import STEP_BITS, weights_on_grid
 from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.kernel.errors import LedgerError, SettingError
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.common.kernel.study import Study
 from dppca.owner.commands.release_model import OpenedModel
 from dppca.owner.ledger.database import open_ledger
@@ -63,10 +64,85 @@ def test_a_model_that_states_the_number_of_rows_is_refused_where_it_is_secret() 
         request_weights(study, data_set="survey", target="ill", epsilon="1", delta=None, C=0.01)
 
 
-def test_a_model_of_people_with_any_number_of_rows_is_refused_before_a_row_is_read() -> None:
-    study = make_study("latent", unit="person", max_rows_per_person=None)
-    with pytest.raises(SettingError, match="has unit: person"):
+def test_a_model_of_people_whose_weights_differ_is_refused_as_its_number_is_secret() -> None:
+    study = make_study("latent", unit="person", max_rows_per_person=None, rows_counted=3)
+    with pytest.raises(SettingError, match="keeps the number of rows secret"):
         request_weights(study, data_set="survey", target="ill", epsilon="1", delta=None, C=0.01)
+
+
+def _rows_of_people(most: int, *, side: str = "yes") -> pa.Table:
+    """Rows of people with one row each, and of a last one with so many at one end."""
+    rows = make_rows(N_ROWS).to_pydict()
+    last = {"x0": 1e30, "x1": 1e30, "x2": 1e30, "x3": 1e30, "ill": side, "colour": "blue"}
+    columns = {name: [*values[:-1], *[last[name]] * most] for name, values in rows.items()}
+    people = [f"P{min(n, N_ROWS - 1)}" for n in range(N_ROWS - 1 + most)]
+    return pa.table({**columns, "person": people})
+
+
+def _site_of_people(folder: Path, rows: pa.Table) -> tuple[OwnerSite, Study]:
+    changes = {"unit": "person", "max_rows_per_person": None}
+    site, study = make_trained_site(folder, rows=rows, of_rows=_rows_of_people(1), **changes)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace("path: rows.csv", "path: rows.csv, key: person"))
+    return site, study
+
+
+@pytest.mark.parametrize("target", ["ill", "colour"])
+def test_a_replaced_person_with_any_number_of_rows_moves_the_weights_as_one_row_does(
+    tmp_path: Path, target: str
+) -> None:
+    weights, counts = [], [(1, "yes"), (1, "no"), (20, "yes"), (20, "no"), (300, "no")]
+    for number, (most, side) in enumerate(counts):
+        site, study = _site_of_people(tmp_path / f"{number}", _rows_of_people(most, side=side))
+        table = open_table(site.folder / "rows.csv", study.table)
+        request = request_weights(
+            study, data_set="survey", target=target, epsilon="1", delta=None, C=0.5
+        )
+        result, digest = kept_result(load_site(site.folder), study)
+        plan = plan_release(
+            request, result, n_rows=table.n_rows, components_sha256=digest.hex()
+        ).of_people(N_ROWS)
+        plan = replace(plan, n_rows=table.n_rows)
+        with pytest.raises(SettingError, match="have to be counted"):
+            plan.read(table)
+        with table.latest("person") as latest:
+            weights.append(plan.prepare(plan.read(latest)))
+    sens = plan.weights.calibration.sensitivity
+    assert sens.relation is Relation.REPLACE_PERSON
+    assert plan.weights.calibration.max_rows_per_person is None
+    moved = [np.abs(a - b).astype(object) for a in weights for b in weights]
+    assert max(each.sum() for each in moved) <= sens.l1
+    assert max((each**2).sum() for each in moved) <= sens.l2_squared
+    if target == "ill":
+        one, other = weights[0] - weights[1], weights[2] - weights[3]
+        tolerance = 4 * 0.01 * 4**STEP_BITS + 4  # of four solutions, and their rounding
+        assert one.any(), "the two persons differ"
+        assert np.abs(one - other).max() <= tolerance, "equal rows weigh as one"
+
+
+def test_a_model_of_people_states_their_number_and_no_number_of_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receipts, asked = [], [*ASK, "--epsilon", "1", "--yes"]
+    for most in (1, 57):
+        site, _ = _site_of_people(tmp_path / f"{most}", _rows_of_people(most))
+        seed_noise(monkeypatch, seed=1)
+        code, made = site.run(*asked)
+        assert code == 0, made
+        assert (made["rows"], made["counts"]) == (N_ROWS, "people")
+        receipts.append(made["receipt"])
+        output = str(tmp_path / f"found-{most}.parquet")
+        rows = str(site.folder / "rows.csv")
+        code, found = site.run(
+            "predict", "--model", made["model"], "--data", rows, "--output", output
+        )
+        assert (code, found["rows"]) == (0, N_ROWS - 1 + most)
+        code, verified = site.run("verify", made["model"])
+        assert code == 0, verified
+    assert (receipts[0]["relation"], receipts[0]["max_rows_per_person"]) == ("replace-person", None)
+    drawn = ("weights_sha256", "release_id", "components_sha256")
+    public = [{k: v for k, v in each.items() if k not in drawn} for each in receipts]
+    assert public[0] == public[1]
 
 
 @pytest.mark.parametrize("changed", [["--C", "0.02"], ["--target", "colour"], ["--epsilon", "2"]])
