@@ -134,13 +134,14 @@ def draw_scree(values: Sequence[float], edge: float, *, noise_free: Sequence[flo
 
 
 def draw_forest(
-    rows: Sequence[tuple[str, float, float, float]],
+    rows: Sequence[tuple[str, float | None, float, float]],
 ) -> str:
     """Draw estimates with their intervals, 760 by 44 and 26 for each row: a forest plot.
 
-    A row is a name, an estimate and both ends of its interval; there is one at least.
+    A row is a name, an estimate (None where the interval is all that is known) and both ends of its
+    interval; there is one at least.
     """
-    ends = [each for row in rows for each in row[1:]]
+    ends = [each for row in rows for each in row[1:] if each is not None]
     low, high = min(ends), max(ends)
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -159,12 +160,14 @@ def draw_forest(
         parts.append(_line("axis", place(0), 4, place(0), foot))
     for number, (name, estimate, least, most) in enumerate(rows):
         y = 18 + 26 * number
-        told = f"{name}: {estimate:.4g}, from {least:.4g} to {most:.4g}"
+        known = "" if estimate is None else f" {estimate:.4g},"
+        told = f"{name}:{known} from {least:.4g} to {most:.4g}"
         parts += [
             _text(240, y + 4, _short(name), "end"),
             _bar("first", place(least), y - 1, place(most) - place(least), 2, told),
-            f'<circle class="first" cx="{place(estimate):.1f}" cy="{y}" r="5"/>',
         ]
+        if estimate is not None:
+            parts.append(f'<circle class="first" cx="{place(estimate):.1f}" cy="{y}" r="5"/>')
     return "\n".join(parts)
 
 

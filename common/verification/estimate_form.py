@@ -18,6 +18,7 @@ from dppca.common.kernel.schema import ColumnKind
 _MOST_LABELS = 60  # in a list to choose from
 QUESTIONS = {
     "mean": "mean or shares, for each label of what is ticked",
+    "median": "median and quartiles, for each label of what is ticked",
     "table": "table with what is ticked, and whether they are independent",
     "correlation": "correlations of all",
     "ols": "linear regression on what is ticked",
@@ -44,11 +45,12 @@ class PageQuestion:
     def answers(self, published: Published) -> list[EstimateAnswer]:
         """Answer it; raise `SettingError` if the release has no answer."""
         asked, others = estimates(published), [each for each in self.x if each != self.y]
-        if self.ask != "mean" and not others:
+        if self.ask not in ("mean", "median") and not others:
             raise SettingError("tick what it is beside")
         groups: list[str] | list[None] = others or [None]
         answers: Mapping[str, Callable[[], list[EstimateAnswer]]] = {
             "mean": lambda: [_mean(asked, self.y, by) for by in groups],
+            "median": lambda: [asked.quantile(self.y, by=by) for by in groups],
             "table": lambda: [
                 answer
                 for x in others

@@ -99,16 +99,33 @@ QUESTIONS = {
         lambda asked, names, more: asked.poisson(names[0], names[1:] or None, **more),
         ("log",),
     ),
+    "median": Question(
+        "NUMBER [--by ATTRIBUTE]",
+        1,
+        1,
+        lambda asked, names, more: asked.median(names[0], **more),
+        ("by",),
+    ),
+    "quantile": Question(
+        "NUMBER [LEVEL ...] [--by ATTRIBUTE]",
+        1,
+        None,
+        lambda asked, names, more: asked.quantile(names[0], *_levels(names[1:]), **more),
+        ("by",),
+    ),
+    "iqr": Question(
+        "NUMBER [--by ATTRIBUTE]",
+        1,
+        1,
+        lambda asked, names, more: asked.iqr(names[0], **more),
+        ("by",),
+    ),
     "components": Question("", 0, 0, lambda asked, _, __: asked.components()),
 }
 
 
 _NO_QUESTION = {
-    **dict.fromkeys(
-        ("median", "quantile", "percentile"),
-        "a study releases sums, which have no quantile: ask for `share` of a number that has a "
-        "histogram, by its cells, or for `mean`",
-    ),
+    "percentile": "ask for `quantile`, such as `quantile age 0.9`",
     **dict.fromkeys(
         ("min", "minimum", "max", "maximum"),
         "a study releases sums, which have no smallest or largest value: that is one person's",
@@ -274,6 +291,15 @@ def _require_usage(name: str, names: tuple[str, ...], given: Collection[str]) ->
             raise click.UsageError(f"{name} takes no --{option}: it is for {', '.join(takers)}")
     if name == "difference" and "by" not in given:
         raise click.UsageError("a difference needs --by, the attribute of the two groups")
+
+
+def _levels(texts: tuple[str, ...]) -> list[float]:
+    try:
+        return [float(each) for each in texts]
+    except ValueError:
+        raise click.UsageError(
+            f"levels of a quantile are numbers such as 0.25, not {' '.join(texts)}"
+        ) from None
 
 
 def _ols(asked: "Estimates", names: tuple[str, ...], **more: Any) -> "EstimateAnswer":

@@ -20,6 +20,13 @@ from dppca.common.analysis.estimates.means import (
     estimate_shares,
     require_groups,
 )
+from dppca.common.analysis.estimates.quantiles import (
+    QUARTILES,
+    check_level,
+    estimate_iqr,
+    estimate_quantiles,
+    quantile_sentences,
+)
 from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.regressors import (
     describe_references,
@@ -38,6 +45,7 @@ from dppca.common.analysis.estimates.tables import (
 from dppca.common.analysis.estimates.variables import Variable, shorten_list
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Numeric
 
 Variance = Literal["constant", "bound", "sandwich"]
 _POPULATION = EstimateScope()
@@ -397,6 +405,59 @@ class Estimates:
         )
         normal = () if self.scope.these_rows else ("Sampling is normal theory.",)
         return self._answer("components", found, more=normal)
+
+    def median(self, y: str, by: str | None = None) -> EstimateAnswer:
+        """Estimate the median of a number, or its medians where ``by`` has each of its labels.
+
+        >>> counted.median("visits").to_frame()[["estimate", "low", "high"]]
+                          estimate  low  high
+        median of visits       2.0  2.0   2.0
+        >>> counted.median("age", by="sex").conf_int()
+        array([[47., 54.],
+               [55., 58.]])
+        """
+        return self._quantiles(f"median of {y}", y, [0.5], by)
+
+    def quantile(self, y: str, *levels: float, by: str | None = None) -> EstimateAnswer:
+        """Estimate quantiles of a number, by default its quartiles, as `median`.
+
+        >>> counted.quantile("age", 0.1, 0.9).conf_int()
+        array([[30., 33.],
+               [71., 74.]])
+        """
+        known = [check_level(each) for each in levels or QUARTILES]
+        return self._quantiles(f"quantiles of {y}", y, known, by)
+
+    def iqr(self, y: str, by: str | None = None) -> EstimateAnswer:
+        """Estimate the distance of a number's quartiles, as `median`.
+
+        >>> counted.iqr("visits").conf_int()
+        array([[2., 2.]])
+        """
+        place, group = self._number(y), None if by is None else self.moments.names.attribute(by)
+        found = estimate_iqr(self.moments, self.scope, place, group)
+        return self._of_cells(f"interquartile range of {y}", found, place, group)
+
+    def _quantiles(
+        self, title: str, y: str, levels: Sequence[float], by: str | None
+    ) -> EstimateAnswer:
+        place, group = self._number(y), None if by is None else self.moments.names.attribute(by)
+        found = estimate_quantiles(self.moments, self.scope, place, levels, group)
+        return self._of_cells(title, found, place, group)
+
+    def _number(self, name: str) -> int:
+        place, label = self.moments.names.find(name)
+        own = self.moments.names.schema.attributes[place]
+        if label is not None or not isinstance(own, Numeric):
+            raise SettingError(f"{name} is not a number: ask for `share`")
+        return place
+
+    def _of_cells(
+        self, title: str, found: Sequence[Estimate], place: int, group: int | None
+    ) -> EstimateAnswer:
+        told = tuple(quantile_sentences(self.moments, place))
+        title += "" if group is None else f" by {self.moments.names.schema.attributes[group].name}"
+        return self._answer(title, found, *(() if group is None else (group,)), more=told)
 
     def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> EstimateAnswer:
         (row, label), (column, outcome) = (self.moments.names.find(each) for each in (x, y))

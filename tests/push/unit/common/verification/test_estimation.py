@@ -38,6 +38,9 @@ CA = ("--ca", EDITION / "ca.pem")
         ("logit", "sex", "work"),
         ("logit", "sex ~ work", "--log", "--adjust", "bonferroni"),
         ("components",),
+        ("median", "age"),
+        ("quantile", "age", "0.1", "0.9", "--adjust", "bonferroni"),
+        ("iqr", "age"),
     ],
     ids=" ".join,
 )
@@ -72,7 +75,10 @@ def test_a_refusal_names_what_is_hidden_and_what_would_be_enough() -> None:
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        (("median", "age"), "which have no quantile: ask for `share` of a number"),
+        (("percentile", "age"), "ask for `quantile`, such as `quantile age 0.9`"),
+        (("median", "work"), "work is not a number: ask for `share`"),
+        (("median", "age", "--by", "sex"), "no cells of age beside sex: that needs a table of"),
+        (("quantile", "age", "half"), "levels of a quantile are numbers such as 0.25, not half"),
         (("count", "sex"), "count: ask for `share`"),
         (("mean", "age", "--by", "sex", "--by", "work"), "is given 2 times (sex, work)"),
     ],
@@ -81,7 +87,7 @@ def test_a_question_that_has_no_answer_is_told_the_way_out(
     question: tuple[str, ...], told: str
 ) -> None:
     code, _, err = run_here(owner, "estimate", RESULT, *question, *CA)
-    assert code == 2
+    assert code in (USAGE_EXIT_CODE, SettingError.exit_code)
     assert told in " ".join(err.split())
 
 
@@ -136,7 +142,7 @@ OPTIONS = {
     "log": (),
 }
 NAMES = {
-    **dict.fromkeys(("mean", "difference"), ("age",)),
+    **dict.fromkeys(("mean", "difference", "median", "quantile", "iqr"), ("age",)),
     **dict.fromkeys(("odds-ratio", "relative-risk"), ("sex=Male", "work=state")),
     **dict.fromkeys(("table", "independence"), ("sex", "work")),
     **dict.fromkeys(("correlation", "ols", "poisson"), ("age", "sex")),
@@ -145,7 +151,7 @@ NAMES = {
     "components": (),
 }
 FOR = {
-    "by": ["mean", "share", "difference"],
+    "by": ["mean", "share", "difference", "median", "quantile", "iqr"],
     "labels": ["difference"],
     "against": ["odds-ratio", "relative-risk"],
     "variance": ["ols"],

@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 from dppca.common.analysis.estimates.face import estimates
+from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.pages.guard import COOKIE
+from dppca.common.shell.charts import draw_forest
+from dppca.common.verification.estimate_form import PageQuestion, csv_text, form_values
+from dppca.common.verification.estimation import read_published
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_results import kept_result
 from tests.support.asgi import Answer, ask
 from tests.support.sites import make_trained_site
+from tools.markdown import ROOT
 
 
 class _Asker:
@@ -69,6 +74,19 @@ def test_each_question_has_a_forest_plot_and_a_table(
     assert "The same as a table" in page.body
 
 
+def test_quartiles_of_counted_cells_are_drawn_without_a_point_for_a_whole_cell() -> None:
+    edition = ROOT / "tests/golden/editions/0.1.0-owner/site/studies/edition"
+    published = read_published(edition / "components.npz", KnownParties(None), first=None)
+    question = PageQuestion("median", "age", [])
+    shown = form_values(published, question)["answers"][0]["estimates"]
+    assert [each["name"] for each in shown][1] == "median of age"
+    assert all(each["low"] <= each["high"] for each in shown)
+    drawn = draw_forest([(e["name"], None, e["low"], e["high"]) for e in shown])
+    assert "<circle" not in drawn
+    assert "median of age: from" in drawn
+    assert "quantiles of age,quantile 0.75 of age,,," in csv_text(published, question)
+
+
 def test_the_file_has_the_numbers_of_the_answer(asker: _Asker) -> None:
     answer = asker.asked.ols("x0", ["x1", "ill"])
     file = asker.get(file="estimates.csv", ask="ols", y="x0", x=["x1", "ill"])
@@ -83,6 +101,7 @@ def test_the_file_has_the_numbers_of_the_answer(asker: _Asker) -> None:
     ("question", "says"),
     [
         ({"ask": "ols", "y": "colour", "x": "x0"}, "colour is not a number"),
+        ({"ask": "median", "y": "x0"}, "counted no cells of x0"),
         ({"ask": "ols", "y": "x0"}, "tick what it is beside"),
         ({"ask": "table", "y": "x0", "x": "no such"}, "no attribute or label no such"),
         ({"ask": "any", "y": "<script>"}, "no attribute or label <script>"),

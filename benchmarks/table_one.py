@@ -1,0 +1,239 @@
+"""What the answers of Table 1 cover, and how wide they are: ``python -m benchmarks.table_one``.
+
+Each release is a fresh sample of a known population, with the real calibration and noise of a study
+of three owners; all seeds are fixed. A cell says how many intervals of its releases held the
+population's value (``held``), and how wide they are beside the interval of the rows themselves.
+
+`docs/evidence/table-one.json` holds the cells.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.experiment import Found, KeyedTrial, keep_cells, run_trials
+from benchmarks.releases import label_attribute, state_privacy, state_study
+from benchmarks.studies import ROOT
+from dppca.common.analysis.estimates.face import Estimates
+from dppca.common.analysis.estimates.release import ReconciledMoments, expected_moments
+from dppca.common.kernel.moments.moments import (
+    compute_moments,
+    unpack,
+    unpack_histograms,
+    unpack_tables,
+)
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate, noise_moments
+from dppca.common.kernel.schema import Column, encode, find_cells
+from dppca.common.kernel.study import Study
+from dppca.common.shell.console import run
+
+EVIDENCE = ROOT / "docs/evidence/table-one.json"
+OWNERS = 3
+_PEOPLE = 200_000  # of a population
+Draw = Callable[[np.random.Generator, int], list[Column]]
+
+
+class Releases:
+    """Releases of samples of ``rows`` rows from a population, by a study's own noise."""
+
+    def __init__(self, study: Study, population: list[Column], *, rows: int, seed: int) -> None:
+        self.study, self.rows, self.seed = study, rows, seed
+        self._rows, self._cells = (
+            encode(study.table, population),
+            find_cells(study.table, population),
+        )
+        self._noise = calibrate(study)
+        self._base = expected_moments(study, self._noise, _split(rows))
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.intp], Estimates]]:
+        """Yield the rows of a sample, and what its release answers, for ever."""
+        rng, entropy = np.random.default_rng(self.seed), SeededEntropy(self.seed)
+        while True:
+            sample = rng.integers(0, len(self._rows), self.rows)
+            yield sample, Estimates(self._release(sample, entropy))
+
+    def _release(self, sample: NDArray[np.intp], entropy: SeededEntropy) -> ReconciledMoments:
+        layout = self.study.table.layout
+        total: Any = 0
+        for own in np.split(sample, np.cumsum(_split(self.rows))[:-1]):
+            cells = [each[own] for each in self._cells]
+            exact = compute_moments(self._rows[own], layout, cells)
+            total = total + noise_moments(self.study, self._noise, exact, entropy=entropy)
+        mean, second = unpack(total, self.rows, layout)
+        shares = [each for each in unpack_histograms(total, self.rows, layout) if each is not None]
+        shares += unpack_tables(total, self.rows, layout)
+        counts = tuple(
+            replace(known, shares=np.asarray(found).reshape(known.shares.shape))
+            for known, found in zip(self._base.counts, shares, strict=True)
+        )
+        assert mean is not None  # studies here have sums
+        matrix = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], second]])
+        return replace(self._base, matrix=self._base.noise.reconcile(matrix), counts=counts)
+
+
+def _split(rows: int) -> list[int]:
+    return [rows // OWNERS + (place < rows % OWNERS) for place in range(OWNERS)]
+
+
+@dataclass(frozen=True, slots=True)
+class TableOneTrial(KeyedTrial):
+    """One cell: releases of a study under one noise."""
+
+    kind: str
+    mechanism: str
+    epsilon: str
+    releases: int
+
+    def privacy(self) -> dict[str, str]:
+        """Return the study's noise."""
+        return state_privacy(self.epsilon, "1e-9" if self.mechanism == "gaussian" else None)
+
+
+NUMBERS: dict[str, tuple[dict[str, Any], Callable[[np.random.Generator, int], Any]]] = {
+    "normal": ({"lower": 0, "upper": 100, "bins": 50}, lambda r, n: r.normal(50, 20, n)),
+    "lognormal": (
+        {"lower": 0, "upper": 500000, "bins": 50},
+        lambda r, n: np.exp(r.normal(10, 0.7, n)),
+    ),
+    "lognormal, score: log": (
+        {"lower": 0, "upper": 500000, "bins": 50, "score": "log"},
+        lambda r, n: np.exp(r.normal(10, 0.7, n)),
+    ),
+    "narrow": ({"lower": 0, "upper": 100, "bins": 50}, lambda r, n: r.normal(50.4, 2, n)),
+    "heap of .45": (
+        {"lower": 1, "upper": 99, "integer": True},
+        lambda r, n: r.choice(
+            [30.0, 35, 36, 37, 38, 39, 40, 41, 45, 50, 60],
+            n,
+            p=[0.05, 0.05, 0.03, 0.04, 0.05, 0.04, 0.45, 0.02, 0.12, 0.1, 0.05],
+        ),
+    ),
+    "two values": (
+        {"lower": 1, "upper": 99, "integer": True},
+        lambda r, n: r.choice([10.0, 20.0], n, p=[0.5, 0.5]),
+    ),
+    "60 % at a bound": ({"lower": 0, "upper": 100, "bins": 50}, lambda r, n: r.normal(105, 20, n)),
+}
+GROUPS, SHARES = ("a", "b", "c", "d"), (0.55, 0.3, 0.1, 0.05)
+
+
+def _quantiles(trial: TableOneTrial) -> list[Found]:
+    """Quartiles and the tenth percentile of each number, and medians by group."""
+    rng = np.random.default_rng(5)
+    attributes = [
+        {"name": f"x{place}", "type": "numeric", "histogram": True, **settings}
+        for place, (settings, _) in enumerate(NUMBERS.values())
+    ]
+    attributes.append(label_attribute("arm", GROUPS))
+    table = {"table": ["x0", "arm"], "cells": {"x0": 20}}
+    study = state_study(
+        "quantiles",
+        {"attributes": attributes, "tables": [table]},
+        trial.privacy(),
+        owners=OWNERS,
+    )
+    arm = rng.choice(4, _PEOPLE, p=SHARES).astype(np.int32)
+    columns = [np.asarray(draw(rng, _PEOPLE), dtype=float) for _, draw in NUMBERS.values()]
+    columns[0] += 3.0 * arm
+    coded = [
+        np.clip(column, settings["lower"], settings["upper"])
+        for column, (settings, _) in zip(columns, NUMBERS.values(), strict=True)
+    ]
+    releases = Releases(study, [*columns, arm], rows=5000, seed=crc32(trial.key.encode()))
+    levels = (0.1, 0.25, 0.5)
+    truths = [np.quantile(each, levels, method="inverted_cdf") for each in coded]
+    of_groups = [
+        float(np.quantile(coded[0][arm == code], 0.5, method="inverted_cdf")) for code in range(4)
+    ]
+    found: dict[str, list[tuple[bool, float, float]]] = {}
+    for _, (sample, asked) in zip(range(trial.releases), releases, strict=False):
+        for place, name in enumerate(NUMBERS):
+            ends = asked.quantile(f"x{place}", *levels).conf_int()
+            own = _order_statistics(coded[place][sample], levels)
+            for level, truth, interval, width in zip(levels, truths[place], ends, own, strict=True):
+                found.setdefault(f"{name}, {level:g}", []).append(_judged(interval, truth, width))
+        own_rows = coded[0][sample]
+        for code, interval in enumerate(asked.median("x0", by="arm").conf_int()):
+            width = _order_statistics(own_rows[arm[sample] == code], (0.5,))[0]
+            name = f"median in a group of {SHARES[code]:g}"
+            found.setdefault(name, []).append(_judged(interval, of_groups[code], width))
+    return list(_cells(trial, found))
+
+
+def _judged(interval: NDArray[np.float64], truth: float, own: float) -> tuple[bool, float, float]:
+    low, high = interval
+    return bool(low - 1e-9 <= truth <= high + 1e-9), float(high - low), own
+
+
+def _cells(
+    trial: TableOneTrial, found: dict[str, list[tuple[bool, float, float]]]
+) -> Iterator[Found]:
+    for what, each in found.items():
+        held, width, own = np.array(each, dtype=float).T
+        yield {
+            "kind": trial.kind,
+            "what": what,
+            "noise": trial.mechanism,
+            "epsilon": trial.epsilon,
+            "releases": len(each),
+            "held": round(float(held.mean()), 4),
+            "width": float(f"{width.mean():.4g}"),
+            "own_width": float(f"{own.mean():.4g}"),
+        }
+
+
+def _order_statistics(values: NDArray[np.float64], levels: Sequence[float]) -> list[float]:
+    """Return the width of the usual interval of quantiles, from the rows themselves."""
+    ordered, n, found = np.sort(values), len(values), []
+    for level in levels:
+        half = 1.96 * np.sqrt(n * level * (1 - level))
+        low, high = (int(np.clip(round(n * level + s * half), 0, n - 1)) for s in (-1, 1))
+        found.append(float(ordered[high] - ordered[low]))
+    return found
+
+
+KINDS: dict[str, Callable[[TableOneTrial], list[Found]]] = {"quantiles": _quantiles}
+
+
+def measure(trial: TableOneTrial) -> Found:
+    """Return the cells of a trial."""
+    return {"cells": KINDS[trial.kind](trial)}
+
+
+@cache
+def trials(releases: int) -> list[TableOneTrial]:
+    """Return all trials."""
+    return [
+        TableOneTrial(kind, mechanism, epsilon, releases)
+        for kind in KINDS
+        for mechanism in ("gaussian", "laplace")
+        for epsilon in ("0.5", "1", "3", "8")
+    ]
+
+
+@click.command()
+@click.option("--releases", default=400, show_default=True, type=click.IntRange(min=2))
+@click.option("--kind", type=click.Choice(list(KINDS)), multiple=True)
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("results/table-one.jsonl"))
+def cli(releases: int, kind: tuple[str, ...], jobs: int, runs: Path) -> None:
+    """Simulate releases, and put their cells into the record."""
+    chosen = [each for each in trials(releases) if not kind or each.kind in kind]
+    found = run_trials(chosen, runs, run=measure, jobs=jobs)
+    cells = [each for one in found for each in one["cells"]]
+    known_by = ("kind", "what", "noise", "epsilon")
+    keep_cells(EVIDENCE, cells, known_by=known_by, order=lambda each: [each[n] for n in known_by])
+    for each in cells:
+        click.echo(each)
+
+
+if __name__ == "__main__":
+    run(cli)
