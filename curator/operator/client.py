@@ -20,8 +20,8 @@ from dppca.common.kernel.study import Study, differences, study_from_canonical
 from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.channels import CuratorConnection, guess_study
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
-from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.downloads import receive_result
+from dppca.common.transport.hosts import DialTarget
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.operator.responses import (

@@ -20,8 +20,8 @@ from dppca.common.kernel.errors import UnreachableError
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.transport.channels import open_channel
-from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes
 from dppca.common.transport.downloads import receive_result
+from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 

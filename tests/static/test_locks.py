@@ -218,8 +218,13 @@ def test_files_are_verified_with_the_packages_of_the_verifier_alone(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "question",
-    ["mean age", "ols age sex", "ols sex=Male work --variance sandwich", "components"]
-    + ["independence sex work"],
+    [
+        "mean age",
+        "ols age sex",
+        "ols sex=Male work --variance sandwich",
+        "components",
+        "independence sex work",
+    ],
 )
 def test_questions_are_answered_with_the_packages_of_the_verifier_alone(question: str) -> None:
     edition = ROOT / "tests/golden/editions/0.1.0-owner"
