@@ -198,6 +198,13 @@ def estimate_options(command: _Command) -> _Command:
         ),
         click.option("--population", type=click.IntRange(min=1), help="Members of the population."),
         click.option(
+            "--level",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            default=0.95,
+            show_default=True,
+            help="Probability that an interval covers the truth.",
+        ),
+        click.option(
             "--adjust",
             type=click.Choice(["bonferroni", "holm"]),
             help="Adjust for all estimates of the answer at once.",
@@ -230,6 +237,7 @@ def estimate(
     first: Path | None,
     these_rows: bool,
     population: int | None,
+    level: float,
     adjust: Any,
     as_json: bool,
     **more: Any,
@@ -247,7 +255,7 @@ def estimate(
     parties = KnownParties(authority, revoked=read_revoked(crl, ca=authority))
     published = read_published(result, parties, first=first)
     face = estimates(published, these_rows=these_rows, population=population)
-    answer = asked.ask(face, names, given)
+    answer = replace(asked.ask(face, names, given), alpha=1 - level)
     if adjust is not None:
         answer = answer.adjusted(adjust)
     emit(answer.document(), answer.summary(), as_json=as_json)

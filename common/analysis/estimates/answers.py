@@ -15,6 +15,8 @@ from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Numeric
+from dppca.common.kernel.schema.attributes import Attribute, list_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,6 +139,20 @@ class EstimateDocument:
     noise: Annotated[float | None, "share of the variance that is noise"]
     sampling: Annotated[float | None, "share of the variance that is sampling"]
     refusal: Annotated[NotEstimable | None, "why there is no estimate"]
+    attribute: Annotated[str | None, "attribute of the name, where the name is one variable's"]
+    label: Annotated[str | None, "its label, where the variable is one"]
+    against: Annotated[str | None, "the only label of the attribute that the answer leaves out"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeDocument:
+    """An attribute that questions may name."""
+
+    name: Annotated[str, "its name"]
+    labels: Annotated[tuple[str, ...] | None, "its labels; null for a number"]
+    lower: Annotated[str | None, "lower bound of a number; null for labels"]
+    upper: Annotated[str | None, "upper bound of a number; null for labels"]
+    unit: Annotated[str | None, "unit of a number, in words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,14 @@ class AnswerDocument:
     estimates: Annotated[tuple[EstimateDocument, ...], "the numbers"]
     unit: Annotated[str, "what of the rows belongs to one person: `row` or `person`"]
     rows_deviation: Annotated[float, "deviation of the noised number of rows; 0: it is public"]
+    study: Annotated[str, "name of the study"]
+    study_digest: Annotated[str, "its digest, in hexadecimal"]
+    attributes: Annotated[tuple[AttributeDocument, ...], "what questions may name"]
+    covariance: Annotated[
+        tuple[tuple[float | None, ...], ...] | None,
+        "covariance of the estimates, noise and sampling together, in their order; null for one "
+        "that is refused, or for the whole where the answer has none",
+    ]
     version: Annotated[int, "version of this document"] = 1
 
 
@@ -177,6 +201,9 @@ class EstimateAnswer:
         What they rest on, in words.
     alpha, adjustment
         Probability that an interval misses the truth, and ``bonferroni``, ``holm`` or None.
+    covariance
+        Of the estimates, noise and sampling together, shape (k, k); NaN where refused. None where
+        the law is no normal one of all together.
     """
 
     title: str
@@ -186,6 +213,7 @@ class EstimateAnswer:
     assumptions: tuple[str, ...]
     alpha: float = 0.05
     adjustment: Literal["bonferroni", "holm"] | None = None
+    covariance: Array | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -248,22 +276,26 @@ class EstimateAnswer:
         >>> found.rows, found.owners, found.epsilon, [each.name for each in found.estimates]
         (6000, 3, '3', ['ill=yes'])
         """
-        rows = []
-        for each, *numbers in zip(self.estimates, *self._columns, strict=True):
+        rows, terms = [], self.moments.names.terms(self.names)
+        for each, term, *numbers in zip(self.estimates, terms, *self._columns, strict=True):
             estimate, bse, low, high, pvalue = map(_value, numbers)
             noise = each.noise_share
             sampling = None if noise is None else 1 - noise
             rows.append(
                 EstimateDocument(
                     *(each.name, estimate, bse, low, high, pvalue, _unbounded(*numbers[2:4])),
-                    *(noise, sampling, each.refused),
+                    *(noise, sampling, each.refused, *term),
                 )
             )
         of, guarantee = self.moments, (self.moments.epsilon, self.moments.delta)
         return AnswerDocument(
             *(self.title, self.scope, of.n_rows, of.n_owners, *guarantee, of.relation),
             *(self.alpha, self.adjustment, self.assumptions, tuple(rows)),
-            *(of.study.table.unit.value, of.rows_deviation),
+            *(of.study.table.unit.value, of.rows_deviation, of.study.name, of.study.digest),
+            tuple(map(_attribute, of.names.schema.attributes)),
+            None
+            if self.covariance is None
+            else tuple(tuple(map(_value, row)) for row in self.covariance),
         )
 
     def summary(self) -> str:
@@ -324,6 +356,14 @@ class EstimateAnswer:
     @property
     def _columns(self) -> Sequence[Array]:
         return [self.params, self.bse, *self.conf_int().T, self.pvalues]
+
+
+def _attribute(attribute: Attribute) -> AttributeDocument:
+    labels = list_labels(attribute)
+    if labels is not None or not isinstance(attribute, Numeric) or attribute.scale is not None:
+        return AttributeDocument(attribute.name, labels, None, None, None)
+    lower, upper = map(attribute.format_value, attribute.bounds)
+    return AttributeDocument(attribute.name, None, lower, upper, attribute.unit)
 
 
 def _floats(values: Iterable[float | None]) -> Array:

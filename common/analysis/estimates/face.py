@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
@@ -289,13 +289,16 @@ class Estimates:
             raise SettingError(f"{chosen} is no variance; take constant, bound or sandwich")
         if chosen != "constant" and outcome.label is None:
             raise SettingError(f"{chosen} is for a label; of {y}, constant variance is known alone")
-        found = estimate_ols(self.moments, self.scope, outcome, regressors, chosen, progress)
+        found, covariance = estimate_ols(
+            self.moments, self.scope, outcome, regressors, chosen, progress
+        )
         assumed = (
             *describe_references(self.moments, regressors),
             *(() if self.scope.these_rows else (_OLS[chosen],)),
         )
         places = [outcome.attribute, *(each.attribute for each in regressors)]
-        return self._answer(f"regression of {y}", found, *places, more=assumed)
+        answer = self._answer(f"regression of {y}", found, *places, more=assumed)
+        return replace(answer, covariance=covariance)
 
     def logit(
         self,

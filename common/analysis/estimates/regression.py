@@ -72,14 +72,18 @@ def estimate_ols(
     regressors: Sequence[Variable],
     variance: str,
     progress: Callable[[float], None] | None,
-) -> list[Estimate]:
-    """Estimate the coefficients of ``const`` and the regressors, in their own units."""
+) -> tuple[list[Estimate], Array | None]:
+    """Estimate the coefficients of ``const`` and the regressors, in their own units.
+
+    The other value is their covariance, shape (k + 1, k + 1), NaN where one is refused; None if
+    all are.
+    """
     _check(y, regressors)
     block = moments.block([y.attribute, *(each.attribute for each in regressors)])
     made, names = design(block, regressors), ["const", *(each.name for each in regressors)]
     refusals = _refusals(moments, block, regressors, made)
     if made.inverse is None or all(refusals):
-        return [Estimate(name, refused=refusals[0]) for name in names]
+        return [Estimate(name, refused=refusals[0]) for name in names], None
     n, inverse = moments.n_rows, made.inverse
     b = inverse @ made.vectors @ block.matrix @ y.coded(block)
     rest = y.coded(block) - b @ made.vectors
@@ -96,15 +100,18 @@ def estimate_ols(
     units[0, 1:] = -factors[1:] * [each.offset for each in regressors]
     found = Linear(b, noise).combine(units)
     found.values[0] += y.offset
-    sampling = np.diag(units @ rows @ units.T) / scope.rows(moments)
+    sampling = units @ rows @ units.T / scope.rows(moments)
     df = freedom if variance == "constant" and not scope.these_rows else inf
     intercept = next((each for each in refusals if each is not None), None)
+    reasons, covariance = [intercept, *refusals], found.noise.covariance + sampling
+    hidden = [each is not None for each in reasons]
+    covariance[hidden], covariance[:, hidden] = np.nan, np.nan
     return [
-        normal_estimate(name, found.part(j), float(sampling[j]), df=df, null=0.0)
+        normal_estimate(name, found.part(j), float(sampling[j, j]), df=df, null=0.0)
         if refused is None
         else Estimate(name, refused=refused)
-        for j, (name, refused) in enumerate(zip(names, [intercept, *refusals], strict=True))
-    ]
+        for j, (name, refused) in enumerate(zip(names, reasons, strict=True))
+    ], covariance
 
 
 def _check(y: Variable, regressors: Sequence[Variable]) -> None:

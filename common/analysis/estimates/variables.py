@@ -99,6 +99,13 @@ class Names:
 
     def find(self, name: str) -> tuple[int, int | None]:
         """Return attribute and code of ``attribute`` or ``attribute=label``."""
+        found = self.place(name)
+        if found is None:
+            raise self._unknown(name)
+        return found
+
+    def place(self, name: str) -> tuple[int, int | None] | None:
+        """Return attribute and code of a name; None if no variable has it."""
         for place, each in enumerate(self.schema.attributes):
             if each.name == name:
                 return place, None
@@ -108,7 +115,24 @@ class Names:
             for code, label in enumerate(labels or ()):
                 if f"{each.name}={label}" == name:
                     return place, code
-        raise self._unknown(name)
+        return None
+
+    def terms(self, names: Sequence[str]) -> list[tuple[str | None, str | None, str | None]]:
+        """Return attribute, label and the only label that the names leave out, of each name."""
+        found = [self.place(each) for each in names]
+        named = {place for place in found if place is not None}
+        terms = list[tuple[str | None, str | None, str | None]]()
+        for place in found:
+            if place is None:
+                terms.append((None, None, None))
+                continue
+            attribute, code = place
+            labels = list(self.labels[attribute] or ())
+            rest = [each for k, each in enumerate(labels) if (attribute, k) not in named]
+            against = rest[0] if code is not None and len(rest) == 1 else None
+            label = None if code is None else labels[code]
+            terms.append((self.schema.attributes[attribute].name, label, against))
+        return terms
 
     def variable(self, name: str) -> Variable:
         """Return the variable of ``age``, ``sex`` (a binary: its second label) or ``sex=Male``."""

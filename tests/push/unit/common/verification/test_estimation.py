@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import AlteredError, ExitCode, SettingError
@@ -51,6 +52,41 @@ def test_each_question_has_a_documented_answer(question: tuple[str, ...]) -> Non
     assert document["estimates"]
     for each in document["estimates"]:
         assert (each["refusal"] is None) or each["estimate"] is None
+
+
+def test_a_regression_says_its_terms_its_covariance_and_what_else_may_be_asked() -> None:
+    asked = ("estimate", RESULT, "ols", "age", "sex", "work", *CA)
+    _, document = answer_of("dppca-owner", owner, *asked)
+    terms = [(each["attribute"], each["label"], each["against"]) for each in document["estimates"]]
+    assert terms[0] == (None, None, None)
+    assert terms[1] == ("sex", "Male", "Female")
+    assert {each[2] for each in terms if each[0] == "work"} == {"private"}
+    covariance = np.array(document["covariance"])
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(covariance)), [each["bse"] for each in document["estimates"]], rtol=1e-9
+    )
+    np.testing.assert_allclose(covariance, covariance.T, rtol=1e-9)
+    assert np.linalg.eigvalsh(covariance)[0] > 0
+    assert abs(covariance[0, 1]) > 1e-3
+    attributes = {each["name"]: each for each in document["attributes"]}
+    assert (attributes["age"]["lower"], attributes["age"]["labels"]) == ("0", None)
+    assert attributes["sex"]["labels"] == ["Female", "Male"]
+    assert len(document["study_digest"]) == 64
+    assert answer_of("dppca-owner", owner, *asked[:2], "mean", "age", *CA)[1]["covariance"] is None
+
+
+def test_a_level_widens_and_narrows_the_interval() -> None:
+    asked = ("estimate", RESULT, "mean", "age", *CA)
+    widths = []
+    for level in (None, "0.95", "0.5", "0.99"):
+        more = () if level is None else ("--level", level)
+        _, document = answer_of("dppca-owner", owner, *asked, *more)
+        (found,) = document["estimates"]
+        widths.append(found["high"] - found["low"])
+        assert document["alpha"] == pytest.approx(1 - float(level or "0.95"))
+    assert widths[0] == pytest.approx(widths[1])
+    assert widths[2] < widths[1] < widths[3]
+    assert run_here(owner, *asked, "--level", "1")[0] == USAGE_EXIT_CODE
 
 
 def test_both_programs_say_the_same_and_again() -> None:
@@ -167,7 +203,17 @@ def test_the_help_lists_every_question_with_what_follows_it() -> None:
 
 
 def test_every_option_of_a_question_alone_is_known_here() -> None:
-    shared = {"these_rows", "population", "adjust", "first", "crl", "ca", "as_json", "help"}
+    shared = {
+        "these_rows",
+        "population",
+        "level",
+        "adjust",
+        "first",
+        "crl",
+        "ca",
+        "as_json",
+        "help",
+    }
     for program in (owner, curator):
         command = program.get_command(click.Context(program), "estimate")
         assert command is not None
