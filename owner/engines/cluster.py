@@ -5,16 +5,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 
+import numpy as np
+
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.kernel.schema.units import Unit
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.mapping_files import mapping_wire
-from dppca.owner.records.table import Table
+from dppca.owner.records.people import PeopleCounts
+from dppca.owner.records.table import Table, require_counted
 
 
 class ClusterEngine(ABC):
@@ -44,22 +46,21 @@ class ClusterEngine(ABC):
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """Exact sums over all rows (`Engine.sum_table`); workers send no key."""
-        _require_rows(table)
+        """Exact sums over all rows (`Engine.sum_table`); workers see and send no key."""
         moments = self._merged(table, _work(table), tally, progress)
-        tally.add_keys(table)
+        if table.people is None:
+            tally.add_keys(table)
         return moments
 
     def count_faults(
         self, table: Table, *, limit: int, target: str | None, progress: Callable[[int], None]
     ) -> CheckReport:
         """Report of coding faults (`Engine.count_faults`)."""
-        _require_rows(table)
         limit = limit if table.source.is_numbered else 0
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
         self._merged(table, work, tally, progress)
-        tally.add_keys(table)
+        _count_keys(table, tally)
         return tally.report(table)
 
     def _merged(
@@ -67,6 +68,9 @@ class ClusterEngine(ABC):
     ) -> Moments:
         """Moments from the merged answers for a table."""
         parts = make_manifest(table, slots=self.slots)
+        people = require_counted(table) if work.with_sums else None
+        if people is not None:
+            parts = tuple(_with_people(parts, table, people))
         return merge(
             table.title,
             parts,
@@ -76,15 +80,36 @@ class ClusterEngine(ABC):
             tally=tally,
             progress=progress,
             with_sums=work.with_sums,
+            people=None if people is None else people.by_rows(),
         )
 
 
-def _require_rows(table: Table) -> None:
-    if table.schema.unit is not Unit.ROW:
-        raise SettingError(
-            f"{table.title}: the rows of a study with unit: person are added up by this machine "
-            "alone: leave out --engine, or the data set's `engine`"
-        )
+def _count_keys(table: Table, tally: FaultCounts) -> None:
+    """Count the keys of rows that workers checked, in a pass of their own.
+
+    Of people who are counted already, each has to have as many rows as before.
+    """
+    people = table.people
+    if people is None:
+        tally.add_keys(table)
+        return
+    people.read_anew()
+    for keys in iter(table.keys()):
+        people.find(keys)
+    people.require_all()
+
+
+def _with_people(parts: Sequence[Part], table: Table, people: PeopleCounts) -> Iterator[Part]:
+    """Yield the parts with k of each row's person, by a pass over the keys in the parts' order."""
+    keys, left = table.keys(), np.empty(0, np.int64)
+    for part in parts:
+        found = [left]
+        while sum(map(len, found)) < part.n_rows and (cells := next(keys, None)) is not None:
+            found.append(people.find(cells))
+        rows = np.concatenate(found)
+        left = rows[part.n_rows :]
+        yield part.with_people(rows[: part.n_rows])
+    people.require_all()
 
 
 def require_alike(worker: str, theirs: object) -> None:

@@ -25,11 +25,14 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.moments.accumulation import MomentSums
+from dppca.common.kernel.moments.people import PeopleSums
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.units import Unit
 from dppca.owner.engines.canary import sum_canary
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts
@@ -60,9 +63,10 @@ class Answer(NamedTuple):
     """A worker's answer for a part. Private: sums without noise.
 
     ``part`` is the part's index, ``n_rows`` the rows of it that the worker has read; ``packed`` the
-    packed vector, int64 in the machine's order, empty if sums were not requested; ``faults`` counts
-    of coding faults, from `FaultCounts.to_json`; ``failure`` a word of `Failure`, empty for an
-    answer that counts; ``fingerprint`` the `Fingerprint.digest` of the process that answers.
+    packed vector, int64 in the machine's order, of people both words of it (`PeopleSums.words`),
+    empty if sums were not requested; ``faults`` counts of coding faults, from
+    `FaultCounts.to_json`; ``failure`` a word of `Failure`, empty for an answer that counts;
+    ``fingerprint`` the `Fingerprint.digest` of the process that answers.
     """
 
     part: int
@@ -199,7 +203,9 @@ def sum_part(part: Part, work: Work) -> Answer:
         tally = FaultCounts(schema, limit=work.limit, target=work.target)
         packed = b""
         with one_blas_thread():
-            if work.with_sums:
+            if work.with_sums and schema.unit is Unit.PERSON:
+                packed = _sum_people(table, part.read_people(), tally)
+            elif work.with_sums:
                 moments = moments_of_table(table, schema, tally=tally, workers=1)
                 packed = moments.packed.tobytes()
             else:
@@ -210,6 +216,20 @@ def sum_part(part: Part, work: Work) -> Answer:
         raise
     _require_stamps(part)
     return Answer(part.index, table.n_rows, packed, tally.to_json())
+
+
+def _sum_people(table: Table, rows_of_person: NDArray[np.int64], tally: FaultCounts) -> bytes:
+    """Return the words of sums over people (`PeopleSums.words`), of whom a part may have some rows.
+
+    ``rows_of_person`` is k of each row's person, in the order of the part's rows.
+    """
+    sums, start = PeopleSums(table.schema), 0
+    for cells in table.cells(rows_at_once(table.schema)):
+        columns, end = cells.columns(), start + cells.n_rows
+        sums.add(columns, rows_of_person[start:end])
+        tally.add(columns, cells.plain, outcomes=cells.outcomes)
+        start = end
+    return sums.words.tobytes()
 
 
 @lru_cache(maxsize=1)

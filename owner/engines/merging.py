@@ -9,12 +9,13 @@ number of parts.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.people import PeopleSums
 from dppca.common.kernel.schema import Schema
 from dppca.owner.engines.kernel import Answer, Failure, Fingerprint
 from dppca.owner.engines.parts import Part
@@ -44,19 +45,23 @@ def merge(
     tally: FaultCounts,
     progress: Callable[[int], None] | None = None,
     with_sums: bool = True,
+    people: Mapping[int, int] | None = None,
 ) -> Moments:
     """Moments of all parts; raises as soon as an answer cannot be true.
 
     ``title`` is the table's name in messages, ``fingerprint`` the expected one of every worker;
     ``tally`` receives the counts of coding faults. ``progress`` is called with the number of rows
     of every part that has arrived. If ``with_sums`` is False, the answers bring counts of faults
-    only, and the sums are zeros.
+    only, and the sums are zeros. ``people`` is how many people have k rows, by k, where answers
+    bring sums over people.
 
     Raise `DataError` if a part failed, changed, has other rows than the manifest's, or is missing;
     raise `SettingError` if a worker differs from this machine.
     """
     parts = {part.index: part for part in manifest}
     total = np.zeros(schema.layout.n_entries, dtype=np.int64)
+    of_people = None if people is None else PeopleSums(schema)
+    size = total.nbytes * (1 if of_people is None else 2) * with_sums
     seen: dict[int, bytes] = {}
     for answer in answers:
         if answer.failure:
@@ -72,11 +77,14 @@ def merge(
                 raise _error(title, Failure.CHANGED)
             continue
         seen[answer.part] = digest
-        if len(answer.packed) != (total.nbytes if with_sums else 0):
+        if len(answer.packed) != size:
             raise _error(title, Failure.DEFECT)
         try:
-            if with_sums:
-                total += np.frombuffer(answer.packed, dtype=np.int64)
+            packed = np.frombuffer(answer.packed, dtype=np.int64)
+            if of_people is not None:
+                of_people.merge_words(packed.reshape(2, -1))
+            elif with_sums:
+                total += packed
             tally.merge(answer.faults, first_row=part.first_row)
         except (ValueError, KeyError, TypeError):
             raise _error(title, Failure.DEFECT) from None
@@ -88,6 +96,8 @@ def merge(
             f"{missing} of {len(parts)} parts of {title} did not come: nothing was counted; run "
             "the command again"
         )
+    if of_people is not None and people is not None:
+        return of_people.total(people)
     return Moments(sum(part.n_rows for part in manifest), total)
 
 

@@ -9,12 +9,17 @@ Parts are few and large: each answer is a whole packed vector, 8 bytes for each 
 more parts cost time of the site's machine and save none on the workers.
 """
 
+import base64
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dppca.owner.records.stored_files import Piece
 from dppca.owner.records.table import Table
@@ -33,13 +38,31 @@ class Part:
     """Rows that one task adds up.
 
     ``index`` counts from 0; ``first_row`` is the number of the data set's rows before it; its
-    answer must have ``n_rows`` rows.
+    answer must have ``n_rows`` rows. ``rows_of_person`` is k of each row's person, packed, where a
+    study protects people; else empty. Keys do not leave this machine.
     """
 
     index: int
     first_row: int
     n_rows: int
     pieces: tuple[Piece, ...]
+    rows_of_person: str = ""
+
+    def with_people(self, rows_of_person: NDArray[np.int64]) -> Self:
+        """Return the part with k of each of its rows' person, shape (n_rows,)."""
+        packed = zlib.compress(rows_of_person.astype("<i8").tobytes(), 1)
+        return replace(self, rows_of_person=base64.b64encode(packed).decode())
+
+    def read_people(self) -> NDArray[np.int64]:
+        """Return k of each row's person; `ValueError` if there is not one for each row."""
+        try:
+            unpacked = zlib.decompress(base64.b64decode(self.rows_of_person))
+        except zlib.error as error:
+            raise ValueError("the part has no numbers of rows") from error
+        found = np.frombuffer(unpacked, "<i8").astype(np.int64)
+        if len(found) != self.n_rows or (found < 1).any():
+            raise ValueError("the part has not one number for each row")
+        return found
 
     def to_json(self) -> str:
         """One line of JSON; it holds paths, and so is for the cluster only."""

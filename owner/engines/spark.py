@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.schema.units import Unit
 from dppca.owner.engines.cluster import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Failure, Work
 from dppca.owner.engines.merging import merge
@@ -111,6 +112,12 @@ class SparkEngine(ClusterEngine):
         frame = table.source.frame(table.own_columns, rows_at_once(table.schema))
         if frame is None:
             return super()._merged(table, work, tally, progress)
+        if table.people is not None:
+            raise SettingError(
+                f"{table.title}: rows of a study with unit: person are not added up in a Spark "
+                "table yet, whose rows have no order: leave out --engine, or the data set's "
+                "`engine`, so that this machine reads them; or keep them as Parquet files"
+            )
         most = max(1, min(PARTS_PER_SLOT * self._slots, _JOB_BYTES // _answer_bytes(work)))
         shown, add_up = _Shown(progress), _adding_up(work.to_json())
         answers = self._watched(frame.coalesce(most), add_up, table.source, shown.reach)
@@ -195,7 +202,8 @@ def _answer(row: Any) -> Answer:
 
 
 def _answer_bytes(work: Work) -> int:
-    return 8 * work.read_schema().layout.n_entries
+    schema = work.read_schema()
+    return 8 * schema.layout.n_entries * (2 if schema.unit is Unit.PERSON else 1)
 
 
 def _looking() -> Callable[[Any], Any]:

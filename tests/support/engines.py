@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dppca.common.kernel.schema import Schema
 from dppca.owner.engines.cluster import ClusterEngine
 from dppca.owner.engines.kernel import Answer, Work, answer_part
 from dppca.owner.engines.parts import Part
@@ -54,6 +55,19 @@ def mixed_rows(n_rows: int, *, seed: int = 0) -> pa.Table:
             "c": pa.array(rng.choice(labels, n_rows)).dictionary_encode(),
         }
     )
+
+
+def people_schema(rows_counted: int = 1) -> Schema:
+    """The schema of `mixed_rows`, with ``unit: person``."""
+    document = MIXED.model_dump(mode="json", exclude={"max_rows_per_person"})
+    return Schema.from_document({**document, "unit": "person", "rows_counted": rows_counted})
+
+
+def rows_of_people(n_rows: int, *, seed: int = 0) -> pa.Table:
+    """`mixed_rows` of people with one row to some dozens, in any order, with their ``person``."""
+    keys = np.random.default_rng(seed).permutation(np.arange(n_rows) ** 2 // (3 * n_rows))
+    people = pa.array([f"marked-{key}" for key in keys])
+    return mixed_rows(n_rows, seed=seed).append_column("person", people)
 
 
 def write_files(rows: pa.Table, folder: Path, n_files: int, *, group_rows: int = 97) -> Path:

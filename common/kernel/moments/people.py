@@ -72,8 +72,19 @@ class PeopleSums:
 
     def merge(self, other: PeopleSums) -> PeopleSums:
         """Add what another has added, and return this one."""
-        self._high += other._high
-        self._low += other._low
+        return self.merge_words(other.words)
+
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """High and low word of each entry, shape (2, D); the low ones are within 0 to 2^32 - 1."""
+        return np.stack([self._high, self._low])
+
+    def merge_words(self, words: NDArray[np.int64]) -> PeopleSums:
+        """Add the words of another; `ValueError` for what can be none."""
+        if words.shape != (2, len(self._low)) or ((words[1] < 0) | (words[1] > _LOW)).any():
+            raise ValueError("no words of sums over people")
+        self._high += words[0]
+        self._low += words[1]
         self._carry()
         return self
 

@@ -33,6 +33,8 @@ from tests.support.engines import (
     dask_cluster,
     mixed_rows,
     other_dppca,
+    people_schema,
+    rows_of_people,
     without_dppca,
     write_files,
 )
@@ -98,6 +100,46 @@ def test_any_cut_and_any_format_give_the_same_integers(
         np.testing.assert_array_equal(here.packed, expected.packed)
         np.testing.assert_array_equal(there.packed, expected.packed)
         assert report == tally.report(table)
+
+
+@pytest.mark.parametrize("counted", [1, 3])
+def test_people_are_added_up_by_workers_to_the_same_integers_from_any_cut(
+    cluster: DaskCluster, tmp_path: Path, counted: int
+) -> None:
+    schema, rows = people_schema(counted), rows_of_people(3000, seed=counted)
+    (tmp_path / "csv").mkdir()
+    for n in range(3):
+        pa.csv.write_csv(rows.slice(1000 * n, 1000), tmp_path / f"csv/{n}.csv")
+    folders = [write_files(rows, tmp_path / f"parquet-{n}", n) for n in (1, 7)]
+    found = []
+    for folder in [*folders, tmp_path / "csv"]:
+        table = open_table(local_files(folder), schema)
+        with (
+            table.latest("person") as latest,
+            open_engine(cluster.engine, cluster.folder) as engine,
+        ):
+            found.append(moments_of_table(latest, schema))
+            tally = FaultCounts(schema)
+            found.append(engine.sum_table(latest, tally=tally, progress=lambda _: None))
+            assert (
+                tally.report(latest).key
+                == engine.count_faults(latest, limit=0, target=None, progress=lambda _: None).key
+            )
+    for each in found:
+        np.testing.assert_array_equal(each.packed, found[0].packed)
+        assert each.n_rows == found[0].n_rows
+
+
+def test_a_study_of_people_is_contributed_to_by_dask(
+    cluster: DaskCluster, curator: Curator, tmp_path: Path
+) -> None:
+    rows = census_rows(40).append_column("person", pa.array([f"P{n // 3}" for n in range(40)]))
+    site = make_enrolled_site(curator, tmp_path / "site", rows=rows)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace("path: rows.csv", "path: rows.csv, key: person"))
+    study = curator.begin(site.name, "absent", unit="person", max_rows_per_person=None)
+    code, sent = site.contribute(study, "--engine", cluster.engine)
+    assert (code, sent["rows"], sent["counts"]) == (0, 14, "people"), sent
 
 
 def test_workers_read_an_object_store_by_themselves(

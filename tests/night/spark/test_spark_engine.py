@@ -28,7 +28,15 @@ from dppca.owner.records.spark_tables import SparkLocation
 from dppca.owner.records.table import Table, open_table
 from tests.night.spark.conftest import submit_arguments
 from tests.support.checkout import ROOT
-from tests.support.engines import MIXED, mixed_rows, other_dppca, without_dppca, write_files
+from tests.support.engines import (
+    MIXED,
+    mixed_rows,
+    other_dppca,
+    people_schema,
+    rows_of_people,
+    without_dppca,
+    write_files,
+)
 from tests.support.patience import run_watched
 
 SCRIPT = Path(__file__).with_name("two_ways.py")
@@ -93,6 +101,27 @@ def test_files_and_a_table_have_the_integers_and_counts_of_this_process(
             assert n_parts >= min(n_files, 6), "rows were really in parts"
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
+
+
+def test_people_in_files_are_added_up_by_workers_and_those_of_a_table_by_this_machine(
+    spark: Any, engine: SparkEngine, tmp_path: Path
+) -> None:
+    schema, folder = people_schema(3), tmp_path / "rows"
+    write_files(rows_of_people(1600), folder, 7, group_rows=2000)
+    sums = []
+    for each in (LocalEngine(), engine):
+        with open_table(local_files(folder), schema).latest("person") as latest:
+            tally = FaultCounts(schema)
+            sums.append(each.sum_table(latest, tally=tally, progress=nothing))
+            assert tally.report(latest).key is not None
+    np.testing.assert_array_equal(sums[0].packed, sums[1].packed)
+    assert sums[0].n_rows == sums[1].n_rows
+    spark.sql(f"CREATE TABLE people USING parquet LOCATION '{folder}'")
+    place = SparkLocation("people (Spark table)", ("spark_catalog", "default", "people"))
+    table = replace(open_table(place, schema), key="person")
+    counted = replace(table, people=table.count_people())
+    with pytest.raises(SettingError, match="are not added up in a Spark table yet"):
+        engine.sum_table(counted, tally=FaultCounts(schema), progress=nothing)
 
 
 def test_check_has_the_row_numbers_of_files_and_none_of_a_table(

@@ -13,15 +13,24 @@ import pytest
 from deltalake import write_deltalake
 
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.owner.engines import cluster as module
 from dppca.owner.engines.engine import LocalEngine
+from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.lakes import DeltaLocation
 from dppca.owner.records.table import Table, moments_of_table, open_table
-from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
+from tests.support.engines import (
+    MIXED,
+    InProcess,
+    mixed_rows,
+    people_schema,
+    rows_of_people,
+    write_files,
+)
 from tests.support.object_store import object_store, upload
 
 KEYED = MIXED.model_copy(update={"max_rows_per_person": 2})
@@ -71,6 +80,54 @@ def test_every_engine_counts_the_keys_of_the_rows_that_it_adds(
         counted = engine.count_faults(latest, limit=0, target=None, progress=lambda _: None)
     assert tally.report(latest) == counted
     assert counted.key == KeyReport("person", 2, 3, 0)
+
+
+@pytest.mark.parametrize("counted", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_cluster_adds_up_people_as_this_process_does_and_sees_no_key(
+    tmp_path: Path, counted: int, threads: int
+) -> None:
+    schema, rows = people_schema(counted), rows_of_people(1000, seed=threads)
+    table = open_table(local_files(write_files(rows, tmp_path / "rows", 6)), schema)
+    cluster, sums, reports = InProcess(threads=threads, seed=counted, twice=True), [], []
+    for engine in (LocalEngine(), cluster):
+        tally = FaultCounts(schema)
+        with table.latest("person") as latest:
+            sums.append(engine.sum_table(latest, tally=tally, progress=lambda _: None))
+            reports.append(tally.report(latest))
+    with table.latest("person") as latest:
+        reports.append(cluster.count_faults(latest, limit=0, target=None, progress=lambda _: None))
+    assert isinstance(sums[1], PeopleMoments)
+    assert sums[0].n_rows == sums[1].n_rows
+    np.testing.assert_array_equal(sums[0].packed, sums[1].packed)
+    assert reports[0] == reports[1] == reports[2]
+    assert reports[0].key is not None
+    assert reports[0].key.people == len(rows["person"].unique())
+    assert len(cluster.seen) > threads
+    assert "marked" not in "".join(part.to_json() for part in cluster.seen)
+
+
+def test_people_whose_rows_changed_under_a_cluster_are_refused(tmp_path: Path) -> None:
+    schema, rows = people_schema(), mixed_rows(1000)
+    keys = pa.array([f"P{number // 4}" for number in range(1000)])
+    folder = write_files(rows.append_column("person", keys), tmp_path / "rows", 6)
+    table = open_table(local_files(folder), schema)
+    others = pa.array([f"P{number // 5}" for number in range(1000)])
+    with table.latest("person") as latest:
+        write_files(rows.append_column("person", others), tmp_path / "again", 6)
+        for each in (tmp_path / "again").iterdir():
+            each.replace(folder / each.name)
+        with pytest.raises(DataError):
+            InProcess().sum_table(latest, tally=FaultCounts(schema), progress=lambda _: None)
+
+
+def test_a_part_of_people_has_one_number_for_each_of_its_rows(table: Table) -> None:
+    (part, *_) = make_manifest(table, slots=1)
+    ks = np.arange(1, part.n_rows + 1)
+    np.testing.assert_array_equal(Part.from_json(part.with_people(ks).to_json()).read_people(), ks)
+    for wrong in (part, part.with_people(ks[:-1]), part.with_people(ks - 1)):
+        with pytest.raises(ValueError, match="the part has no"):
+            wrong.read_people()
 
 
 def test_rows_whose_keys_an_engine_did_not_count_are_not_reported(table: Table) -> None:
