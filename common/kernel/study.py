@@ -40,6 +40,7 @@ from dppca.common.kernel.documents.stated_fields import (
     Line,
     PartyName,
     Purpose,
+    Sector,
     Title,
 )
 from dppca.common.kernel.documents.tables import html_table
@@ -374,14 +375,18 @@ class Study(BaseModel):
     name
         The study's name in commands; no two studies of a curator share one.
     title
-        Its title for people; at most 120 characters. This and the next three are shown, as the
-        operator's words, before a steward agrees, and beside the result.
+        Its title for people. This and the next five are shown, as the operator's words, before a
+        steward agrees, and beside the result.
     purpose
-        Why it is made, in one paragraph of at most 1000 characters.
+        Why it is made, in one paragraph.
     contact
-        Whom to ask about it; at most 200 characters, as ``approval``.
+        Whom to ask about it.
     approval
         Who has approved it, such as an ethics board, and under which number.
+    region
+        Where its people live, or whose law applies.
+    sector
+        Its field.
     owners
         Who takes part, by the names in their certificates.
     quorum
@@ -390,13 +395,12 @@ class Study(BaseModel):
         When the study stops waiting. A quorum below all owners needs it.
     overlap
         True if one person may have rows at several owners: the federation's figure is then the sum
-        of the owners' and not the largest. Or groups of owners at which one person may have rows:
-        the figure is then the largest of the groups' sums.
+        of the owners' and not the largest. Or groups of such owners: the largest of their sums.
     max_rows
         Most rows of all owners together, of which each has an equal part. It bounds the exact
         integers and changes no noise. Give the rows of the largest owner times the number of
         owners, or more. With ``neighbours: added`` at least 1,000,000,000: who does not take part
-        for want of room says, without noise, that it has more rows than its part.
+        for want of room tells, without noise, that it has more rows than its part.
     privacy
         The noise of each owner's release.
     components
@@ -432,6 +436,8 @@ class Study(BaseModel):
     purpose: Purpose | None = None
     contact: Line | None = None
     approval: Line | None = None
+    region: Line | None = None
+    sector: Sector | None = None
     owners: Annotated[tuple[PartyName, ...], Field(min_length=1, max_length=MAX_OWNERS)]
     quorum: Annotated[int, Field(ge=1), WHOLE] | None = None
     deadline: AwareDatetime | None = None

@@ -19,15 +19,15 @@ class ReviewedAttribute:
     values: Annotated[tuple[str, ...], "values that count: `LOWER to UPPER`, or all labels"]
     used_for: Annotated[tuple[str, ...], "what it is used for, besides sums and products"]
     description: Annotated[str | None, "what the operator says that it is"]
+    why: Annotated[str | None, "why the study needs it, as the operator says"]
     unit: Annotated[str | None, "what the operator says that its numbers count"]
     concept: Annotated[str | None, "its code in a public vocabulary, as the operator says"]
 
     @property
     def words(self) -> str:
         """The operator's words; empty without any."""
-        return ", ".join(
-            filter(None, (self.description, self.unit and f"in {self.unit}", self.concept))
-        )
+        unit, why = self.unit and f"in {self.unit}", self.why and f"needed: {self.why}"
+        return ", ".join(filter(None, (self.description, unit, self.concept, why)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,7 @@ def describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
                 values=describe_values(each),
                 used_for=tuple(used[each.name]),
                 description=each.description,
+                why=each.why,
                 unit=each.unit if isinstance(each, Numeric) else None,
                 concept=each.concept,
             )

@@ -38,6 +38,8 @@ class Stated:
     approval: Annotated[str | None, "who has approved it, and under which number"] = _text(
         "who has approved it, and under which number", wanted=True, decides=True
     )
+    region: Annotated[str | None, "region of its people or law"] = _text("region of people or law")
+    sector: Annotated[str | None, "its field"] = _text("its field, such as Healthcare")
 
     @property
     def said(self) -> dict[str, str]:

@@ -168,7 +168,7 @@ class _Strict(BaseModel):
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     """Fields that a document of this kind lacks, because they follow from its type."""
     UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
-        dict.fromkeys(("missing_values", "description", "concept", "unit", "unknown"))
+        dict.fromkeys(("missing_values", "description", "why", "concept", "unit", "unknown"))
     )
     """Later fields, which a document lacks where they have this value."""
 
@@ -253,11 +253,13 @@ class Numeric(_Strict):
     missing_values
         Codes that mean that a value is missing, in place of the schema's.
     description
-        What it is, for those who read the study; at most 300 characters.
+        What it is, for readers.
+    why
+        Why the study needs it.
     concept
-        Its code in a public vocabulary, such as ``LOINC:8480-6``; at most 128 characters.
+        Its code in a public vocabulary, such as ``LOINC:8480-6``.
     unit
-        What its numbers count, such as ``kg``; at most 32 characters.
+        What its numbers count, such as ``kg``.
     """
 
     UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType({**_COUNTING, **_Strict.UNSAID})
@@ -277,6 +279,7 @@ class Numeric(_Strict):
     missing: Literal["level", "indicator"] | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
+    why: Description | None = None
     concept: Concept | None = None
     unit: Unit | None = None
 
@@ -410,7 +413,7 @@ class Date(Numeric):
         Public bounds; other days are clipped to them.
     bins
         As for a numeric; edges are dates.
-    histogram, products, missing_values, description, concept
+    histogram, products, missing_values, description, why, concept
         As for a numeric.
     """
 
@@ -445,7 +448,7 @@ class Ordinal(Numeric):
         True releases the number of rows with each label.
     missing_values
         As for a numeric; none is one of the levels.
-    description, concept
+    description, why, concept
         As for a numeric.
     """
 
@@ -494,7 +497,7 @@ class Binary(_Strict):
         is no fault.
     missing_values
         As for a numeric; none is one of the labels.
-    description, concept
+    description, why, concept
         As for a numeric.
     """
 
@@ -504,6 +507,7 @@ class Binary(_Strict):
     missing: Label | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
+    why: Description | None = None
     concept: Concept | None = None
 
     @model_validator(mode="after")
@@ -543,7 +547,7 @@ class Categorical(_Strict):
         It costs one more coded column. Not with ``missing``.
     missing_values
         As for a numeric; none is one of the labels.
-    description, concept
+    description, why, concept
         As for a numeric.
     """
 
@@ -554,6 +558,7 @@ class Categorical(_Strict):
     unknown: Label | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
+    why: Description | None = None
     concept: Concept | None = None
 
     @model_validator(mode="after")

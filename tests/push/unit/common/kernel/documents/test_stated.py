@@ -21,9 +21,17 @@ FIELDS = {
     "purpose": "Find what goes together with it.",
     "contact": "Dr A. Example, 123",
     "approval": "Board of the hub, 2029-114",
+    "region": "Lower Saxony",
+    "sector": "Healthcare",
+}
+WORDS = {
+    "description": "Age at the visit",
+    "why": "Risk rises with it",
+    "unit": "years",
+    "concept": "LOINC:30525-0",
 }
 DESCRIBED = [
-    {**CENSUS[0], "description": "Age at the visit", "unit": "years", "concept": "LOINC:30525-0"},
+    {**CENSUS[0], **WORDS},
     *({**each, "concept": f"DDI:{each['name']}"} for each in CENSUS[1:]),
 ]
 
@@ -67,7 +75,7 @@ def test_a_hidden_character_and_a_wrong_length_are_refused(name: str, text: obje
         make_study(**{name: text})
 
 
-@pytest.mark.parametrize("field", ["description", "unit", "concept"])
+@pytest.mark.parametrize("field", WORDS)
 def test_words_on_an_attribute_are_refused_alike(field: str) -> None:
     for text in ("a\u202eb", "", "a" * 301):
         with pytest.raises(StudyError, match=field):
@@ -95,11 +103,11 @@ def test_words_on_attributes_change_the_digest_and_no_coding() -> None:
     assert said.table.layout == plain.table.layout
     assert study_from_canonical(said.canonical_bytes()) == said
     (age, *others) = json.loads(plain.canonical_bytes())["schema"]["attributes"]
-    assert not any({"description", "unit", "concept"} & each.keys() for each in (age, *others))
+    assert not any({*WORDS} & each.keys() for each in (age, *others))
 
 
 def test_what_is_not_said_is_named_and_nothing_said_has_no_lines() -> None:
-    assert Stated(title="a").unsaid == ("purpose", "contact", "approval")
+    assert Stated(title="a").unsaid == ("purpose", "contact", "approval", "region", "sector")
     assert Stated(title="a").lacking == ("purpose", "contact", "approval")
     assert Stated().lines() == []
     assert Stated(purpose="a", contact="b").undecided == ("approval",)
