@@ -113,6 +113,7 @@ class ConsentPages:
             "review.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
             review=to_document(seen.document()),
+            attributes=seen.without_forecast.attributes,
             live_rows=seen.is_live,
             alarms=seen.alarms,
             alike="" if seen.counted.key is None else alike_line(seen.counted.key),
