@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Variant,
     )
     from dppca.common.verification.components import Components, read_result
+    from dppca.common.verification.dossier.writing import write_dossier
     from dppca.common.verification.files import UnvouchedWarning, verify_file
     from dppca.curator.planning.notebook import plan
     from dppca.deploy.simulation.notebook import Simulation, simulate
@@ -84,6 +85,7 @@ __all__ = [
     "simulate",
     "study_from_yaml",
     "verify_file",
+    "write_dossier",
 ]
 _ELSEWHERE = {
     **dict.fromkeys(
@@ -110,6 +112,7 @@ _ELSEWHERE = {
     "simulate": "dppca.deploy.simulation.notebook",
     "study_from_yaml": "dppca.common.analysis.study_file",
     "verify_file": "dppca.common.verification.files",
+    "write_dossier": "dppca.common.verification.dossier.writing",
 }
 
 

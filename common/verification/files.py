@@ -1,6 +1,7 @@
 """Verify a released file: one entry for all kinds."""
 
 import warnings
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import every_law
+from dppca.common.kernel.study import Study
 
 _MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
 _SUFFIXES = {
@@ -40,6 +42,15 @@ _SUFFIXES = {
 
 class UnvouchedWarning(UserWarning):
     """Nobody vouches for a file: it is consistent, and anybody may have made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A released file that was verified, what was found, and its study."""
+
+    path: Path
+    report: Verification
+    study: Study
 
 
 def verify_file(
@@ -80,6 +91,22 @@ def verify_file(
     ReceiptError, SignatureError, AlteredError
         A check fails; the message names the part at fault.
     """
+    found = check_file(
+        path, ca=ca, revoked=revoked, held_since=held_since, now=now, uploads=uploads
+    )
+    return found.report
+
+
+def check_file(
+    path: Path | str,
+    *,
+    ca: bytes | None = None,
+    revoked: RevocationList | None = None,
+    held_since: datetime | None = None,
+    now: datetime | None = None,
+    uploads: Path | None = None,
+) -> CheckedFile:
+    """Return a released file with its study; everything is as in `verify_file`."""
     path, parties = Path(path), KnownParties(ca, revoked=revoked, held_since=held_since)
     beside = path.with_name(path.name.removesuffix(SUFFIX))
     kind = _SUFFIXES.get(beside.suffix)
@@ -96,11 +123,11 @@ def verify_file(
     except OSError as error:
         raise ArtefactError(f"{beside} cannot be read: {error.strerror or error}") from error
     if parties.authority() is None:
-        warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=2)
+        warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=3)
     study, who = checked.study, statement.signed_by
     first = checked.first_round
     openings = () if checked.evidence is None else checked.evidence.openings
-    return Verification(
+    report = Verification(
         file=str(path),
         label=Label.RELEASED.value,
         signed_by=f"{who.role.value} {who.name}",
@@ -120,6 +147,7 @@ def verify_file(
         certificates=parties.certificates(now=now or utc_now(), deadline=study.deadline),
         **own,
     )
+    return CheckedFile(beside, report, study)
 
 
 def _verify_kind(

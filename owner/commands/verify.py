@@ -40,6 +40,7 @@ def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) ->
         ca=ca or found(folder / CA),
         # The list beside ca.pem belongs to that authority, not to the one of --ca.
         crl=crl or (found(folder / REVOKED) if ca is None else None),
+        place=folder if (folder / SITE_FILE).exists() else Path(),
         own=lambda study: folder / STUDIES / study / ACKNOWLEDGEMENT,
         **given,
     )

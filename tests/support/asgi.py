@@ -13,6 +13,7 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: str
+    content: bytes = b""
 
 
 def ask(
@@ -53,9 +54,10 @@ def ask(
         messages.append(message)
 
     asyncio.run(app(scope, receive, send))
-    start = messages[0]
+    start, content = messages[0], b"".join(each.get("body", b"") for each in messages[1:])
     return Answer(
         start["status"],
         {name.decode(): value.decode() for name, value in start["headers"]},
-        b"".join(each.get("body", b"") for each in messages[1:]).decode(),
+        content.decode(errors="surrogateescape"),
+        content,
     )

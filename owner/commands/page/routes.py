@@ -43,6 +43,7 @@ class StewardApp(SitePages):
             Route("/study/{name}/estimates.csv", studies.estimates_csv),
             Route("/study/{name}/compare", files.compare, methods=["POST"]),
             Route("/study/{name}/comparison", files.comparison),
+            Route("/study/{name}/dossier", files.dossier),
             Route("/study/{name}/file/{file}", files.file),
         ]
         return self.guarded(routes)

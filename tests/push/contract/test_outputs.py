@@ -19,7 +19,16 @@ COMMANDS = {
     for context in walk(program, group)
 }
 READ = {
-    *("--acknowledgement", "--ca", "--certificate", "--columns", "--crl", "--data", "--first"),
+    *(
+        "--acknowledgement",
+        "--answers",
+        "--ca",
+        "--certificate",
+        "--columns",
+        "--crl",
+        "--data",
+        "--first",
+    ),
     *(
         "--grown-on",
         "--mapping",
@@ -57,6 +66,7 @@ WRITERS = {
     "common/analysis/rows/refinement.py",
     "common/shell/charts.py",
     "common/shell/plotting.py",
+    "common/verification/dossier/writing.py",
     "curator/operator/client.py",
     "curator/planning/plot.py",
     "deploy/simulation/containers/folder.py",

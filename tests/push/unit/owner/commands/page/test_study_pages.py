@@ -3,15 +3,18 @@
 import csv
 import html
 import io
+import zipfile
 from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
+from dppca import write_dossier
 from dppca.common.analysis.estimates.face import estimates
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.attestation.verify import read_authority
 from dppca.common.pages.guard import COOKIE
 from dppca.common.shell.charts import draw_forest
 from dppca.common.verification.estimate_form import PageQuestion, csv_text, form_values
@@ -19,6 +22,7 @@ from dppca.common.verification.estimation import read_published
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import components_path
 from tests.support.asgi import Answer, ask
 from tests.support.sites import make_trained_site
 from tools.markdown import ROOT
@@ -27,6 +31,7 @@ from tools.markdown import ROOT
 class _Asker:
     def __init__(self, folder: Path) -> None:
         site, self.study = make_trained_site(folder, epsilon="100")
+        self.folder = site.folder
         at = load_site(site.folder)
         self.asked = estimates(Published(self.study, kept_result(at, self.study)[0]))
         self._pages = StewardApp(at)
@@ -115,3 +120,32 @@ def test_a_question_without_an_answer_is_told_on_the_page(
     assert says in html.unescape(page.body.split('role="alert">')[1])
     assert "<script>" not in page.body.split("<main")[1]
     assert asker.get(file="estimates.csv", **question).status != 200
+
+
+def test_a_dossier_asks_first_and_is_then_what_the_command_writes(
+    asker: _Asker, tmp_path: Path
+) -> None:
+    answers, name = asker.folder / "dossier.yaml", asker.study.name
+    asked = asker.get(file="dossier")
+    assert asked.status != 200
+    for needed in (str(answers), "Who answered these questions?", "On which day"):
+        assert needed in html.unescape(asked.body)
+    given = [
+        "curators: [Hospital]",
+        "authors: [A]",
+        "region: here",
+        "purpose:",
+        f"  {name}: to try",
+    ]
+    answers.write_text("\n".join([*given, "published:", f"  {name}: 2026-11-30", ""]))
+    got = asker.get(file="dossier")
+    assert (got.status, got.headers["content-type"]) == (200, "application/zip")
+    assert got.headers["content-disposition"] == f'attachment; filename="dossier-{name}.zip"'
+    at = load_site(asker.folder)
+    ca = read_authority(at.ca)
+    assert ca is not None
+    written = write_dossier(components_path(at, name), tmp_path / "out", ca=ca, answers=answers)
+    with zipfile.ZipFile(io.BytesIO(got.content)) as archive:
+        assert archive.namelist() == [path.name for path in written]
+        for path in written:
+            assert archive.read(path.name) == path.read_bytes()
