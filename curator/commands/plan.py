@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _TIMED_ENTRIES = 1 << 18  # of noise that are drawn to tell the time of all
 _DEFAULT_SPECTRUM = "power:1"
-_COLUMNS = 80  # of a page of text where the terminal tells no width
 
 
 @click.command()
@@ -120,7 +118,7 @@ def plan(
     """
     from dppca.curator.commands.study_assembly import read_study
     from dppca.curator.planning.plan import GRID, make_plan
-    from dppca.curator.planning.plan_text import plan_text
+    from dppca.curator.planning.plan_text import SHORT_WIDTH, plan_text
 
     if picture is not None:
         from dppca.common.shell.plotting import check_plotting
@@ -144,24 +142,12 @@ def plan(
         seconds=_seconds(study, forecast, bandwidth),
         plot=None if picture is None else str(picture),
     )
-    width = terminal_width() if details else _COLUMNS
+    width = terminal_width() if details else SHORT_WIDTH
     text = plan_text(forecast, width=width, details=details, choices=bool(targets))
-    if not details:
-        text = "\n".join(part for line in text.split("\n") for part in _fold(line))
     if picture is not None:
         _draw(picture, forecast)
         text += f"\nPlot: {picture}"
     emit(forecast, text, as_json=as_json)
-
-
-def _fold(line: str) -> list[str]:
-    """Lines of at most 80 characters; those that continue one are indented below it."""
-    if len(line) <= _COLUMNS:
-        return [line]
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return wrap(
-        line, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
 
 
 def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
