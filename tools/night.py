@@ -227,6 +227,7 @@ TOUCHES: Mapping[str, str] = {
     "dppca/*": "guides",
     "proto/*": "guides containers",
     "wheels/*": "containers floors",
+    "clients/*": "guides",
     # The product, by possible breakage beyond the runs of push and merge.
     "common/*": "guides",
     "common/kernel/aggregation/*": "laws audits",

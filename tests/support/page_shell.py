@@ -31,6 +31,7 @@ class PageShell:
         commands = self.folder / "bin"
         commands.mkdir()
         rooms = {"owner": "owner", "curator": "curator", "simulate": "deploy.simulation"}
+        rooms["verify"] = "common.verification"
         for name, room in rooms.items():
             script = commands / f"dppca-{name}"
             script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dppca.{room}.cli "$@"\n')

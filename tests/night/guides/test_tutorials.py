@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
@@ -80,6 +81,15 @@ def look_from_r(federation: PageShell) -> None:
     (port,) = set(re.findall(r"127.0.0.1:(\d+)", federation.blocks["curator"]))
     shell = copy(federation)
     shell.blocks = {name: text.replace("7443", port) for name, text in read_blocks(FROM_R).items()}
+    library = shell.folder / "library"
+    library.mkdir()
+    install = ["R", "CMD", "INSTALL", f"--library={library}", str(ROOT / "clients/r")]
+    subprocess.run(install, check=True, capture_output=True)
+    shell.variables["R_LIBS"] = str(library)
+    said = shell.run("estimates")
+    assert "pressure ~ age + smoker + exercise" in said
+    assert "Share of the variance that is noise" in said
+    assert (shell.folder / "forest.svg").read_text().count("<path") > 5
     said = shell.run("components")
     assert said.startswith("[1] 5\n")
     assert re.search(r"exercise +much", said)
