@@ -43,7 +43,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal
 
-QUARTILES = (0.25, 0.5, 0.75)
+QUARTILES = (0.25, 0.5, 0.75)  # levels between 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
