@@ -289,8 +289,8 @@ long for every change. A landing runs what it changed itself, then what has been
 tests or a target of the fuzzer, is due when a file on which it rests is not that of its last pass.
 `night.json` beside this page has a row for each part; *waits* counts those that landings left out.
 
-| suite | what it tries | parts | passed once | waits | tests | worker minutes | oldest run |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
+| suite | what it tries | parts | waits | worker minutes | oldest run |
+| --- | --- | ---: | ---: | ---: | --- |
 """
 
 
@@ -587,9 +587,7 @@ def page_of(record: Record, parts: Mapping[str, str]) -> str:
             f"`{name}`",
             suite.shows,
             f"{len(rows)}",
-            f"{sum(bool(row.digest) for row in rows)}",
             f"{sum(row.due_since is not None for row in rows)}",
-            f"{sum(row.tests for row in rows):,}",
             f"{sum(row.seconds for row in rows if row.date) / 60:.1f}",
             dates[0] if dates else "never",
         )
