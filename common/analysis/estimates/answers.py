@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from dppca.common.analysis.estimates.intervals import FiellerRatio, Interval, Normal
+from dppca.common.analysis.estimates.intervals import FewEvents, FiellerRatio, Interval, Normal
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.kernel.documents.amounts import decimal_text
@@ -82,7 +82,7 @@ class Estimate:
     @property
     def beyond(self) -> bool:
         """Whether the noise took it beyond what is possible."""
-        if self.estimate is None or not isinstance(self.law, Normal | FiellerRatio):
+        if self.estimate is None or not isinstance(self.law, Normal | FewEvents | FiellerRatio):
             return False
         return not self.law.lowest - _ROUNDING <= self.estimate <= self.law.highest + _ROUNDING
 
@@ -107,19 +107,30 @@ def ratio_estimate(
     *,
     offset: float = 0.0,
     factor: float = 1.0,
+    events: float = 0.0,
     **law: Any,
 ) -> Estimate:
-    """Estimate ``offset + factor A / B`` of numbers (A, B) and their sampling covariance (2, 2)."""
-    ratio = float(found.values[0] / found.values[1])
+    """Estimate ``offset + factor A / B`` of numbers (A, B) and their sampling covariance (2, 2).
+
+    ``events`` is that of `FiellerRatio`, of a share. Where noise takes B to 0 or below there is no
+    estimate, and the interval is all that is possible.
+    """
+    known = found.values[1] > 0
+    ratio = float(found.values[0] / found.values[1]) if known else 0.0
     line, covariance = np.array([[1.0, -ratio]]), found.noise.covariance + sampling
-    against, total = found.noise.combine(line), float((line @ covariance @ line.T)[0, 0])
+    share = min(max(ratio, 0.0), 1.0)
+    total = float((line @ covariance @ line.T)[0, 0]) + events * share * (1 - share)
+    against = found.noise.combine(line)
     share = float(against.variance[0]) / total if total > 0 else 0.0
     scale = np.array([[factor, offset], [0, 1]])
     fieller = FiellerRatio(
         *(scale @ found.values, scale @ covariance @ scale.T),
         float(against.kurtosis[0]) * share**2,
+        events=events,
         **law,
     )
+    if not known:
+        return Estimate(name, law=fieller)
     return Estimate(name, offset + factor * ratio, fieller, fieller.se, share)
 
 

@@ -213,7 +213,7 @@ class Estimates:
 
         >>> found = asked.odds_ratio("sex=m", "ill=yes")
         >>> found.names, found.params.round(2), found.conf_int().round(2)
-        (('odds ratio of ill=yes, sex=m to other rows',), array([3.44]), array([[2.96, 4.03]]))
+        (('odds ratio of ill=yes, sex=m to other rows',), array([3.44]), array([[2.95, 4.02]]))
         """
         return self._ratio(x, y, against, odds=True)
 
@@ -222,7 +222,7 @@ class Estimates:
 
         >>> found = asked.relative_risk("region=south", "ill=yes", against="north")
         >>> found.params.round(2), found.conf_int().round(2)
-        (array([0.93]), array([[0.79, 1.08]]))
+        (array([0.93]), array([[0.79, 1.09]]))
         """
         return self._ratio(x, y, against, odds=False)
 

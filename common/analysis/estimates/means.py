@@ -11,23 +11,15 @@ from math import inf
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import (
-    LEAST,
-    Estimate,
-    NotEstimable,
-    normal_estimate,
-    ratio_estimate,
-)
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, normal_estimate, ratio_estimate
 from dppca.common.analysis.estimates.block import Block
-from dppca.common.analysis.estimates.intervals import Between
+from dppca.common.analysis.estimates.intervals import Between, FewEvents
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, bilinear, combine
-from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.cells import Cells, encode_numeric
-
-_SHARE = Variable("share", 0, 0, 0)
 
 
 def estimate_mean(moments: ReconciledMoments, scope: EstimateScope, y: Variable) -> Estimate:
@@ -108,8 +100,9 @@ def estimate_shares(
 
 def share_of(name: str, found: Linear, rows: float) -> Estimate:
     """Estimate one share of ``rows`` independent rows."""
-    p = min(max(float(found.values[0]), 0.0), 1.0)
-    return _in_units(name, found, p * (1 - p) / rows, _SHARE)
+    value, noise = float(found.values[0]), float(found.noise.variance[0])
+    law = FewEvents(value, noise, rows, float(found.noise.kurtosis[0]))
+    return Estimate(name, value, law, law.se, law.noise_share)
 
 
 def estimate_groups(
@@ -132,25 +125,16 @@ def _estimate_group(
     y: Variable,
     group: str,
     found: Linear,
-    within: float,
+    spread: float,
     name: str | None = None,
 ) -> Estimate:
-    name, (above, below) = name or f"{y.name} where {group}", found.values
-    refused = _hidden(moments, group, below, found.noise.variance[1])
-    if refused is not None:
-        return Estimate(name, refused=refused)
-    share = np.clip(above / below, 0, 1)
-    spread = within if y.label is None else share * (1 - share)
-    sampling = np.diag([spread * below / scope.rows(moments), 0])
-    units = {"offset": y.offset, "factor": y.factor, "lowest": y.lower, "highest": y.upper}
-    return ratio_estimate(name, found, sampling, **units)
-
-
-def _hidden(
-    moments: ReconciledMoments, group: str, size: float, noise: float
-) -> NotEstimable | None:
-    reason = "the noise hides how many rows are in the group"
-    return too_weak(moments, group, reason, size=float(size), noise=float(noise))
+    name, below = name or f"{y.name} where {group}", found.values[1]
+    rows, units = scope.rows(moments), {"offset": y.offset, "factor": y.factor}
+    limits = {"lowest": y.lower, "highest": y.upper}
+    counted = max(float(below), 0.0) / rows
+    if y.label is not None:
+        return ratio_estimate(name, found, np.zeros((2, 2)), events=counted, **limits)
+    return ratio_estimate(name, found, np.diag([spread * counted, 0]), **units, **limits)
 
 
 def estimate_difference(
@@ -160,27 +144,30 @@ def estimate_difference(
     groups = [group_name(moments, by, code) for code in codes]
     name = f"{y.name}: {groups[0]} less {groups[1]}"
     found = group_sums(moments, y, by, codes)
-    ratios, noise = found.values[::2] / found.values[1::2], found.noise.variance
-    for group, size, variance in zip(groups, found.values[1::2], noise[1::2], strict=True):
-        refused = _hidden(moments, group, size, variance)
-        if refused is not None:
-            return Estimate(name, refused=refused)
-    shares = found.values[1::2]
-    weights = np.ravel(
-        [[s / b, -s * r / b] for s, r, b in zip((1, -1), ratios, shares, strict=True)]
-    )
-    difference = Linear(np.array([ratios[0] - ratios[1]]), found.noise.combine(weights[None]))
+    (a1, b1, a2, b2), rows = found.values, scope.rows(moments)
+    numbers = np.array([a1 * b2 - a2 * b1, min(b1 * b2, b1, b2)])
+    gradients = np.array([[b2, -a2, -b1, a1], [0, b2, 0, b1]])
+    sizes = np.maximum([b1, b2], 1 / moments.n_rows)
     if y.label is None:
         spread = np.full(2, variance_within(moments, y, by))
-    else:
-        clipped = np.clip(ratios, 0, 1)
-        spread = clipped * (1 - clipped)
-    sampling = float((spread / shares).sum()) / scope.rows(moments)
+    else:  # of a share that few events leave open, as Agresti and Caffo take it
+        events = np.clip([a1, a2], 0, sizes) * moments.n_rows + 2
+        share = events / (sizes * moments.n_rows + 4)
+        spread = share * (1 - share)
+    sampling = np.diag([float((spread / sizes).sum()) * (b1 * b2) ** 2 / rows, 0])
     labels = len(moments.names.labels[by] or ())
     df = inf if scope.these_rows or y.label is not None else moments.n_rows - labels
     limit = abs(y.factor)
-    scaled = replace(y, offset=0.0, lower=-limit, upper=limit)
-    return _in_units(name, difference, sampling, scaled, df=df, null=0.0)
+    return ratio_estimate(
+        name,
+        Linear(numbers, found.noise.combine(gradients)),
+        sampling,
+        factor=y.factor,
+        lowest=-limit,
+        highest=limit,
+        df=df,
+        null=0.0,
+    )
 
 
 def group_name(moments: ReconciledMoments, by: int, code: int) -> str:

@@ -7,32 +7,41 @@ at the product of the margins (each at least a row) with the study's noise, reco
 is ``sqrt(phi^2 / (min(K, L) - 1))`` of ``phi^2 = sum (T_kl - r_k c_l)^2 / (r_k c_l)`` less what
 noise and sampling alone give it.
 
-Ratios have Fieller's set. With p11, p10, p01, p00 the shares of rows with and without x, with and
+Ratios have score sets. With p11, p10, p01, p00 the shares of rows with and without x, with and
 without y, ::
 
     odds ratio A / B,       A = p11 p00,            B = p10 p01
     relative risk A / B,    A = p11 (p01 + p00),    B = p01 (p11 + p10)
 
-both to first order in the cells; the rows' part is multinomial.
+A - r B and its variance, of noise and of multinomial sampling, are taken to first order at the
+table that has the ratio r and the margins of p: an empty cell bounds a ratio as its exact interval
+does.
+
+Source: J. Cornfield, A statistical problem arising from retrospective studies, Proc. 3rd Berkeley
+Symposium 4 (1956) 135-148; P. A. R. Koopman, Biometrics 40 (1984) 513-517.
 """
 
 from collections.abc import Iterator
 from itertools import product
-from math import inf
+from math import exp, inf, log, sqrt
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable, ratio_estimate
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable
 from dppca.common.analysis.estimates.intervals import Drawn
 from dppca.common.analysis.estimates.means import group_name, share_of
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
-from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
+from dppca.common.analysis.estimates.scope import EstimateScope
+from dppca.common.analysis.estimates.score_sets import ScoreAt, ScoreSet
 from dppca.common.kernel.errors import SettingError
 
 DRAWS = 999  # simulated tables, so that a p-value has three digits
 MOST_NOISE = 0.1
 """Standard deviation of Cramer's V from which on it is not given."""
+_FIRST, _STEP, _LEAST_STEP = 1.9, 1.0, 1e-6
+"""First step of a search: standard errors of the logarithm, and at most and at least so much."""
+_LARGEST = 700.0  # of which exp is a number
 _AT_ONCE = 64  # cells, for memory
 _NEGLIGIBLE = 1e-18  # variance: keeps a division where there is no noise
 
@@ -154,18 +163,57 @@ def estimate_ratio(
     cells = two_by_two(moments, x, y, against)
     p = cells.values
     numbers, gradients = _odds(p) if odds else _risks(p)
-    found = Linear(numbers, cells.noise.combine(gradients))
-    sampling = (np.diag(np.clip(p, 0, 1)) - np.outer(p, p)) / scope.rows(moments)
-    sampling = gradients @ sampling @ gradients.T
-    refused = too_weak(
-        *(moments, f"{names[1]}, {rest}", "the denominator is hidden by its noise"),
-        size=float(numbers[1]),
-        noise=float(found.noise.variance[1]),
-        sampling=max(float(sampling[1, 1]), 0.0),
-    )
-    if refused is not None:
-        return Estimate(name, refused=refused)
-    return ratio_estimate(name, found, sampling, null=1.0)
+    noise, rows = cells.noise, scope.rows(moments)
+
+    def judge(logarithm: float) -> ScoreAt | None:
+        """Return A - r B, with its variance at the nearest table of this ratio."""
+        ratio = exp(logarithm)
+        near = _table_of_odds(p, ratio) if odds else _table_of_risks(p, ratio)
+        if near is None:
+            return None
+        gradient = np.array([1.0, -ratio]) @ (_odds(near) if odds else _risks(near))[1]
+        own = noise.combine(gradient[None])
+        variance = max(float(near @ gradient**2 - (near @ gradient) ** 2), 0.0) / rows
+        value, noised = float(gradient @ (p - near)), float(own.variance[0])
+        return ScoreAt(value, value, (noised,) * 2, (variance,) * 2, float(own.kurtosis[0]))
+
+    if min(numbers) <= 0:
+        return Estimate(name, law=ScoreSet(judge, 0.0, _STEP, shown=_exp))
+    ratio = float(numbers[0] / numbers[1])
+    line = np.array([1.0, -ratio]) @ gradients / numbers[1]
+    sampling = max(float(np.clip(p, 0, 1) @ line**2 - (p @ line) ** 2), 0.0) / rows
+    variance = float(noise.combine(line[None]).variance[0])
+    total = variance + sampling
+    step = max(_FIRST * sqrt(total) / ratio, _LEAST_STEP)
+    law = ScoreSet(judge, log(ratio), min(step, _STEP), shown=_exp)
+    share = variance / total if total else 0.0
+    return Estimate(name, ratio, law, sqrt(total), share)
+
+
+def _table_of_odds(p: Array, ratio: float) -> Array | None:
+    """Return the table with the margins of p and an odds ratio; None if there are none."""
+    total, x, y = p.sum(), p[0] + p[1], p[0] + p[2]
+    if not (0 < x < total and 0 < y < total):
+        return None
+    a, b = ratio - 1, -(total + (ratio - 1) * (x + y))
+    root = sqrt(max(b * b - 4 * a * ratio * x * y, 0.0))
+    both = 2 * ratio * x * y / (root - b)
+    both = min(max(both, 0.0, x + y - total), x, y)
+    return np.array([both, x - both, y - both, total - x - y + both])
+
+
+def _table_of_risks(p: Array, ratio: float) -> Array | None:
+    """Return the table with the margins of p and a relative risk, its shares at most 1."""
+    total, x, y = p.sum(), p[0] + p[1], p[0] + p[2]
+    if not (0 < x < total and 0 < y < total):
+        return None
+    risk = min(y / (ratio * x + total - x), 1.0, 1 / ratio)
+    with_x, without = ratio * risk * x, risk * (total - x)
+    return np.array([with_x, x - with_x, without, total - x - without])
+
+
+def _exp(logarithm: float) -> float:
+    return exp(logarithm) if logarithm < _LARGEST else inf
 
 
 def _odds(p: Array) -> tuple[Array, Array]:
