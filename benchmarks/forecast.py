@@ -28,7 +28,7 @@ from benchmarks.papers.data import read_musk
 from benchmarks.performance.machine import made_here
 from benchmarks.releases import state_privacy, state_study
 from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
-from benchmarks.synthesis.subjects import load_subject
+from benchmarks.synthesis.subjects import demo_by_row, load_subject
 from dppca.common.analysis.forecast import ForecastSimulation
 from dppca.common.analysis.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.kernel.moments.accumulation import accumulate_moments
@@ -41,7 +41,6 @@ from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.shell.console import progress, run
 from dppca.curator.planning.forecaster import with_privacy
-from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.evaluate import captured_variance
 
 JSON_FILE, PAGE = ROOT / "docs/evidence/forecast.json", ROOT / "docs/reference/forecast.md"
@@ -206,7 +205,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "nltcs": partial(_named, "nltcs"),
     "adult": partial(_named, "adult"),
     "musk": _musk,
-    "demo": lambda: (demo_study(), load_subject("demo").columns),
+    "demo": lambda: (demo_by_row(), load_subject("demo").columns),
 }
 
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.releases import plain_attributes
-from benchmarks.synthesis.subjects import Subject
+from benchmarks.synthesis.subjects import Subject, demo_by_row
 from dppca.common.kernel.errors import SettingError
-from dppca.deploy.simulation.demo import demo_study
 
 PLAIN, SHAPED, TARGETED = "plain", "shaped", "shaped, targets"
 GIVEN = ("resolution_bits", "max_rows_per_person")
@@ -24,7 +23,7 @@ def find_form(subject: Subject, name: str) -> Mapping[str, Any]:
     if name not in list_forms(subject.name):
         raise SettingError(f"there is no form {name} of {subject.name}")
     if subject.name == "demo" and name == SHAPED:
-        own = demo_study().table.model_dump(mode="json")
+        own = demo_by_row().table.model_dump(mode="json")
         return {key: own[key] for key in own if key not in GIVEN}
     attributes = plain_attributes(subject.schema)
     document: dict[str, Any] = {"attributes": attributes}

@@ -39,6 +39,7 @@ from benchmarks.studies import ROOT, adult, data_folder, nltcs, parse_rows
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
 from tools.install import run_pip
 
@@ -130,8 +131,16 @@ def _adult() -> Subject:
     return _subject("adult", data.attributes, data.rows, targets, edges=edges)
 
 
+def demo_by_row() -> Study:
+    """Return the demo's study where a row is somebody, as these benchmarks take all tables."""
+    document = demo_study().model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["schema"] = {**document["schema"], "max_rows_per_person": 1}
+    del document["schema"]["unit"]
+    return study_from_mapping({**document, "privacy": {"mechanism": "laplace", "epsilon": "1.0"}})
+
+
 def _demo() -> Subject:
-    table, schema = demo_table(), demo_study().table
+    table, schema = demo_table(), demo_by_row().table
     columns = tuple(parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes)
     plain = Schema.from_document({"attributes": plain_attributes(schema)})
     return Subject("demo", plain, columns, (_binary_target(TARGET, "1"),))

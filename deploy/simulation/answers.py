@@ -1,6 +1,7 @@
 """Commands that ask the result of a simulation, so that nobody has to look for the first one.
 
-A question is listed if the result answers it: each is asked once, here.
+Each question is asked here. Listed are the first three that the result answers with more than a
+refusal; what predicts the target comes first.
 """
 
 from collections.abc import Iterator
@@ -15,13 +16,24 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.verification.estimation import QUESTIONS
 
+MOST_ANSWERS = 3
 
-def list_answers(published: Published, result: Path, authority: Path) -> tuple[str, ...]:
-    """Return commands of `dppca-owner estimate` that ``result``, a file, can answer."""
-    face, lines = estimates(published), []
-    for question, *names in _candidates(published.study.table):
+
+def list_answers(
+    published: Published, result: Path, authority: Path, target: str | None = None
+) -> tuple[str, ...]:
+    """Return commands of `dppca-owner estimate` that ``result``, a file, can answer: three at most.
+
+    ``target`` is the attribute that the study is about, if somebody named one.
+    """
+    face, lines = estimates(published), list[str]()
+    for question, *names in _candidates(published.study.table, target):
+        if len(lines) == MOST_ANSWERS:
+            break
         with suppress(SettingError):  # the study did not release it
-            QUESTIONS[question].ask(face, tuple(names), {})
+            answer = QUESTIONS[question].ask(face, tuple(names), {})
+            if all(each.refused is not None for each in answer.estimates):
+                continue
             asked = " ".join(map(quote, (question, *names)))
             lines.append(
                 f"dppca-owner estimate {quote(str(result))} {asked} --ca {quote(str(authority))}"
@@ -29,10 +41,11 @@ def list_answers(published: Published, result: Path, authority: Path) -> tuple[s
     return tuple(lines)
 
 
-def _candidates(schema: Schema) -> Iterator[tuple[str, ...]]:
-    """Yield a question of each kind that the first attributes allow."""
-    numbers = [each.name for each in schema.attributes if each.type == "numeric"]
-    labelled = [each.name for each in schema.attributes if list_labels(each) is not None]
+def _candidates(schema: Schema, target: str | None) -> Iterator[tuple[str, ...]]:
+    """Yield questions about the target and the first attributes."""
+    ordered = sorted(schema.attributes, key=lambda each: each.name != target)
+    numbers = [each.name for each in ordered if each.type == "numeric"]
+    labelled = [each.name for each in ordered if list_labels(each) is not None]
     yield from (("mean", name) for name in numbers[:1])
     yield from (("share", name) for name in labelled[:1])
     if len(labelled) > 1:

@@ -263,9 +263,9 @@ def run_command(
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @prints(_REPORT)
 def demo(output: Path, *, replace: bool, as_json: bool) -> None:
-    """Run three owners on public health data; explain the result.
+    """Run three owners on public health data; tell the result in twelve lines.
 
-    The data are those of the RAND Health Insurance Experiment.
+    The people are those of the RAND Health Insurance Experiment.
 
     \b
     Example:
@@ -273,7 +273,14 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     """
     import tempfile
 
-    from dppca.deploy.simulation.demo import SEED, TARGET, demo_study, demo_table
+    from dppca.deploy.simulation.demo import (
+        KEY,
+        SEED,
+        TARGET,
+        demo_dictionary,
+        demo_study,
+        demo_table,
+    )
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.holdings import write_table
     from dppca.deploy.simulation.redraws import draw_again
@@ -293,14 +300,16 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
             split="iid",
             output=output,
             replace=replace,
+            keys={"": KEY},
+            dictionary=demo_dictionary(),
         )
         report = _simulate(request, as_json=as_json)
         text = ""
         if not as_json:
             with terminable(), progress("drawing again", _DRAWS) as bar:
                 draws = draw_again(request, count=_DRAWS, on_draw=bar.advance, like=report.utility)
-            answer = ask_demo(Path(report.files["components"]))
-            text = make_story(report, draws, answer, width=terminal_width())
+            asked = ask_demo(Path(report.files["components"]))
+            text = make_story(report, draws, asked, width=terminal_width())
     emit(report, text, as_json=as_json)
 
 

@@ -67,9 +67,10 @@ from dppca.owner.records.text_format import USUAL, TextFormat
 
 REPORT = "report.json"
 PAGE = "report.html"
+DICTIONARY = "columns.csv"
 REPEATS = "repeats"
 REPORTS = (
-    *(REPORT, PAGE, "report.md", "scree.svg", "loadings.svg", "marginals.svg"),
+    *(REPORT, PAGE, "report.md", DICTIONARY, "scree.svg", "loadings.svg", "marginals.svg"),
     *(f"{name}.{suffix}" for name in ("pairs", "biplot") for suffix in ("png", "svg")),
 )
 """Files of `write_report`."""
@@ -116,6 +117,8 @@ class ExperimentRequest:
         How the file of an owner is read, or by an empty name the file of all rows.
     keys
         The column that tells people apart, by owner, or by an empty name of all other files.
+    dictionary
+        What columns may hold, to be left beside the results; empty to leave nothing.
     """
 
     command: str
@@ -135,6 +138,7 @@ class ExperimentRequest:
     text_format: TextFormat = USUAL
     readings: Mapping[str, FileReading] = field(default_factory=lambda: MappingProxyType({}))
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    dictionary: str = ""
 
     def key_of(self, owner: str) -> str:
         """Column of an owner's rows that tells people apart; empty for none."""
@@ -268,6 +272,8 @@ def write_report(
         started=started,
     )
     _save_report(report, output)
+    if request.dictionary:
+        (output / DICTIONARY).write_text(request.dictionary)
     return report
 
 
@@ -395,7 +401,7 @@ def _evaluate(
     claimed, authority = calibrate(study), output / AUTHORITY
     answers: tuple[str, ...] = ()
     if authority.exists():  # of a run on this machine
-        answers = list_answers(Published(study, result), run.components, authority)
+        answers = list_answers(Published(study, result), run.components, authority, request.target)
     return SimulationReport(
         command=request.command,
         study=study.name,
@@ -430,6 +436,7 @@ def _evaluate(
         files={
             "report": str(output / "report.md"),
             "page": str(output / PAGE),
+            **({"columns": str(output / DICTIONARY)} if request.dictionary else {}),
             "report_json": str(output / REPORT),
             "study": str(output / "study.json"),
             **({"ca": str(output / AUTHORITY)} if answers else {}),

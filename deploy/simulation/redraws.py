@@ -1,6 +1,7 @@
 """Repetition of a simulated study on the same rows with fresh noise: the spread of its draws.
 
-Every draw codes, sums, noises, pools and decomposes in this process
+Rows are coded and summed once, by a site's reader, which also knows whose rows they are. Every draw
+adds noise, pools and decomposes in this process
 (`dppca.deploy.simulation.in_memory`), makes synthetic rows, and trains the classifiers of a
 simulation. Rows, division and classifiers are the same each time, so that only the noise makes the
 accuracies differ. They are measured on real rows that no owner has: only a simulation knows them.
@@ -8,6 +9,7 @@ accuracies differ. They are measured on real rows that no owner has: only a simu
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,6 @@ from dppca.common.analysis.estimators.judgement import Judgement
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.schema import Column, known_labels
 from dppca.common.kernel.schema.frames import read_frame
@@ -29,7 +30,7 @@ from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.deploy.simulation.notebook import draw_rows, make_table
 from dppca.owner.models.catalogue import DPPCA_SVM, LINEAR, METHODS
 from dppca.owner.models.training import train
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, moments_of_table, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +67,21 @@ def draw_again(
         seed=request.seed,
         split=request.split,
         text_format=request.text_format,
+        keys=request.keys,
     )
-    rows = {owner: read_columns(schema, table) for owner, table in holdings.owners.items()}
-    sums = {owner: accumulate_moments(schema, columns) for owner, columns in rows.items()}
-    pooled, held_out = join_columns([*rows.values()]), read_columns(schema, holdings.held_out)
+    rows = [read_columns(schema, table) for table in holdings.owners.values()]
+    pooled, held_out = join_columns(rows), read_columns(schema, holdings.held_out)
     draws: list[Draw] = []
-    with tempfile.TemporaryDirectory(prefix="dppca-draws-") as folder:
+    with tempfile.TemporaryDirectory(prefix="dppca-draws-") as folder, ExitStack() as opened:
         sites = {
-            owner: open_table(
-                write_table(table, Path(folder), stem=owner, like=holdings.like), schema
+            owner: opened.enter_context(
+                open_table(
+                    write_table(table, Path(folder), stem=owner, like=holdings.like), schema
+                ).latest(request.key_of(owner))
             )
             for owner, table in holdings.owners.items()
         }
+        sums = {owner: moments_of_table(table, schema) for owner, table in sites.items()}
         for _ in range(count):
             result, _ = run_study(parties, sums, entropy=entropy, now=utc_now())
             coded = make_table(draw_rows(result, study, Form.CODED))

@@ -23,7 +23,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.study import Study
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
-from dppca.deploy.simulation.demo import TARGET, demo_study
+from dppca.deploy.simulation.demo import KEY, TARGET, demo_study
 from dppca.deploy.simulation.runner import policy_text
 
 CURATOR = "curator"
@@ -157,6 +157,7 @@ def demo_compose_text() -> str:
     topology = Topology(
         study=demo_study(),
         target=TARGET,
+        key=KEY,
         rows=None,
         study_file="./deploy/simulation/demo.yaml",
         result_folder="./results/compose",

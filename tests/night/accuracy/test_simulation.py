@@ -31,12 +31,14 @@ from dppca.common.kernel.attestation.envelopes import envelope_path
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.schema import Column, encode
 from dppca.common.kernel.study import Study, study_from_mapping
+from dppca.common.shell.outputs import MARKER
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide
-from tests.support.checkout import SEEDED
+from dppca.deploy.simulation.story import MOST_LINES
+from tests.support.checkout import ROOT, SEEDED
 from tests.support.documents import require_documented
-from tests.support.page_shell import check_by_hand
+from tests.support.page_shell import PageShell, check_by_hand, read_blocks
 from tests.support.patience import WAIT_S, run_watched, wait_until
 from tests.support.pooling import pooled_result
 from tests.support.tables import drawn_table
@@ -81,15 +83,43 @@ def simulate(*arguments: str) -> dict[str, Any]:
     return require_documented("dppca-simulate", json.loads(run_simulation(*arguments, "--json")))
 
 
-def test_the_demo_says_what_other_draws_of_its_noise_gave(
+def test_the_demo_says_in_twelve_lines_what_all_draws_of_its_noise_gave(
     demo: dict[str, Any], told: tuple[Path, str]
 ) -> None:
-    line = re.search(r"coded coordinates +(\S+) +(\S+) to (\S+)", told[1])
-    assert line is not None
-    here, least, most = map(float, line.groups())
-    assert here == pytest.approx(demo["utility"]["tstr_accuracy"], abs=1e-3)
-    assert 0.85 <= least <= here <= most <= 0.98
+    lines = told[1].splitlines()
+    assert len(lines) <= MOST_LINES
+    story = " ".join(told[1].split())
+    assert "3 owners, 4,694 people, and nobody was shown a row." in story
+    found = re.search(r"alone is right on (\S+)% to (\S+)% of held-out real rows", story)
+    assert found is not None, story
+    least, most = (float(each) / 100 for each in found.groups())
+    here = demo["utility"]["tstr_accuracy_decoded"]
+    assert 0.85 <= least <= here + 5e-4
+    assert here - 5e-4 <= most <= 0.98
     assert least < most
+    assert re.search(r"physician \S+ times a year", story)
+
+
+def test_the_first_screen_of_the_readme_comes_from_what_the_demo_leaves_to_an_answer(
+    told: tuple[Path, str], tmp_path: Path
+) -> None:
+    (tmp_path / "results").mkdir()
+    shutil.copytree(told[0], tmp_path / "results/demo")
+    shell = PageShell(tmp_path, read_blocks(ROOT / "README.md"))
+    assert len(re.findall(r"^dppca-", shell.blocks["first-screen"], re.MULTILINE)) == 3
+    said = shell.run("first-screen")
+    assert "mean of mdvis, for the population that the rows are a sample of" in said
+
+
+def test_the_lines_at_the_end_of_the_demos_report_are_answered(
+    demo: dict[str, Any], told: tuple[Path, str], tmp_path: Path
+) -> None:
+    text = (told[0] / "report.md").read_text()
+    assert text.rstrip().endswith("\n".join(["```sh", *demo["answers"], "```"]))
+    assert len(demo["answers"]) == 3
+    shell = PageShell(tmp_path, {line: line for line in demo["answers"]})
+    for line in demo["answers"]:
+        assert "of 3 owners, epsilon 1, delta 0.000001" in shell.run(line)
 
 
 def run_study(data: PublicData, folder: Path, *options: str, **privacy: Any) -> dict[str, Any]:
@@ -128,8 +158,9 @@ def test_a_study_in_which_the_curator_sees_one_sum(survey: PublicData, tmp_path:
 
 def test_every_owner_of_the_demo_was_charged_what_the_study_says(demo: dict[str, Any]) -> None:
     assert [owner["name"] for owner in demo["owners"]] == ["owner-1", "owner-2", "owner-3"]
-    assert sum(owner["rows"] for owner in demo["owners"]) == 20_190 - 4_038
-    assert all((owner["epsilon"], owner["delta"]) == (1.0, 0.0) for owner in demo["owners"])
+    assert sum(owner["rows"] for owner in demo["owners"]) == 5_867 - 1_173
+    assert (demo["privacy"]["unit"], demo["privacy"]["counts"]) == ("person", "people")
+    assert all((owner["epsilon"], owner["delta"]) == (1.0, 1e-6) for owner in demo["owners"])
     assert all(0.6 <= owner["dppca_svm_accuracy"] <= 1 for owner in demo["owners"])
 
 
@@ -142,7 +173,7 @@ def test_the_demo_leaves_a_report_plots_and_released_results(
     paths = [Path(path) for path in {**demo["files"], **demo["plots"]}.values()]
     assert len({path.parent for path in paths}) == 1
     vector = [Path(path).with_suffix(".svg") for path in demo["plots"].values()]
-    left = {*paths[0].parent.iterdir()}
+    left = {*paths[0].parent.iterdir()} - {paths[0].parent / MARKER}
     released = [Path(demo["files"][name]) for name in _RELEASED]
     assert {*paths, *vector, *map(envelope_path, released)} == left
     assert all(path.stat().st_size > 0 for path in left)
