@@ -16,7 +16,7 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.verification.estimation import QUESTIONS
 
-MOST_ANSWERS = 3
+MOST_ANSWERS = 3  # lines to paste: what somebody tries before they read on
 
 
 def list_answers(

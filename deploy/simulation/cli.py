@@ -263,7 +263,7 @@ def run_command(
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @prints(_REPORT)
 def demo(output: Path, *, replace: bool, as_json: bool) -> None:
-    """Run three owners on public health data; tell the result in twelve lines.
+    """Run three owners on public health data; explain the result.
 
     The people are those of the RAND Health Insurance Experiment.
 

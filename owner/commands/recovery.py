@@ -168,6 +168,6 @@ def recovered_text(recovery: LedgerRecovery) -> str:
         kept = " It counts as the newest from now on." if recovery.restored else ""
         return f"{known}{kept} The site is not locked."
     return (
-        f"Recovered {number} and disowned {refused} contributions. The site is not locked any "
+        f"Contributions recovered: {number}, disowned: {refused}. The site is not locked any "
         "more: `dppca-owner budget` shows what is left."
     )

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 
 from tests.support.checkout import ROOT, SEEDED
 from tests.support.patience import run_watched
@@ -15,10 +16,11 @@ from tests.support.requirements import miss
 
 
 def read_blocks(page: Path) -> dict[str, str]:
-    """Blocks marked `sh` below a comment `tested: NAME`, by name."""
-    return dict(
-        re.findall(r"<!-- tested: ([\w-]+) -->\n```sh\n(.*?)```", page.read_text(), re.DOTALL)
+    """Blocks marked `sh` below a comment `tested: NAME`, by name; those of lists are indented."""
+    found = re.findall(
+        r"^( *)<!-- tested: ([\w-]+) -->\n\1```sh\n(.*?)^\1```", page.read_text(), re.DOTALL | re.M
     )
+    return {name: dedent(text) for _, name, text in found}
 
 
 @dataclass

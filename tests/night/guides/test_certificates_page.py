@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from dppca.common.kernel.errors import IdentityError
+from dppca.common.kernel.durable.files import CredentialFolder
+from dppca.common.kernel.errors import ChainError, IdentityError
+from dppca.common.kernel.identity.tls import load_credentials
 from dppca.curator.certificates.revocation import list_certificates
+from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.page_shell import PageShell, read_blocks
@@ -97,3 +100,30 @@ def test_from_enrolment_to_a_settled_ledger(
     charged = site.history
     assert "is set aside" in shell.run("settle")
     assert site.history == charged
+
+
+def test_what_a_thief_of_the_key_sent_is_disowned_as_the_page_says(
+    daemon: Curator, shell: PageShell, tmp_path: Path
+) -> None:
+    shell.run("init")
+    stolen, own = (make_study(name=name, owners=["hospital"]) for name in ("nltcs", "own"))
+    for study in (stolen, own):
+        (tmp_path / "study.json").write_bytes(study.canonical_bytes())
+        shell.run("create")
+    site = OwnerSite(tmp_path / "hospital", "hospital")
+    (site.folder / "rows.csv").write_text("age,sex,work\n" + "40,Male,state\n" * 20)
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows.csv"}))
+    thief = load_credentials(CredentialFolder(site.folder))
+    daemon.address = shell.variables["DPPCA_CURATOR"]  # the host of its certificate
+    assert daemon.connect(thief).contribute(make_release(stolen)).state
+    before = site.history
+    assert site.contribute(own)[0] == ChainError.exit_code
+    (old,) = _numbers(tmp_path)
+    shell.variables["NUMBER"] = old
+    shell.run("renew")
+    shell.run("revoke-old")
+    assert "recovered: 0, disowned: 1." in shell.run("disown")
+    assert site.history.total("survey").epsilon == before.total("survey").epsilon == 0
+    assert site.contribute(own)[0] == 0
+    code, fetched = site.run("components", "nltcs", "--wait", "300")
+    assert (code, fetched["disowned"]) == (0, "Key stolen on 3 May, certificate revoked.")

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -27,5 +28,6 @@ def test_every_block_is_run(page: Path) -> None:
     blocks = read_blocks(page)
     called = set(re.findall(r'\.run\("([\w-]+)"\)', PAGES[page]))
     assert called >= set(blocks)
-    unnamed = set(re.findall(r"^```sh\n(.*?)```", page.read_text(), re.MULTILINE | re.DOTALL))
+    found = re.findall(r"^( *)```sh\n(.*?)^\1```", page.read_text(), re.MULTILINE | re.DOTALL)
+    unnamed = {dedent(text) for _, text in found}
     assert all(ASSIGNMENTS.fullmatch(block) for block in unnamed - {*blocks.values()})
