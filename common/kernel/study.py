@@ -240,9 +240,8 @@ class GaussianPrivacy(_ScaledPrivacy):
 class MatrixLaplacePrivacy(_Privacy):
     """Pure differential privacy by noise of all sums and products at once: ``epsilon`` alone.
 
-    It is less noise than ``laplace`` where there are many columns. It does not go with targets, a
-    ``square_weight``, ``covariance: within``, ``unit: person``, ``neighbours: added`` or a study
-    that continues another.
+    It is less noise than ``laplace`` where there are many columns. It does not go with a
+    ``square_weight``, a ``count_weight``, or a study that continues another.
 
     Attributes
     ----------
@@ -517,11 +516,10 @@ class Study(BaseModel):
             "a study that continues another, which counts cells alone: take laplace": (
                 table.only_tables
             ),
-            "targets": bool(table.layout.targets),
             "square_weight": table.square_weight > 1,
-            "neighbours: added": self.has_secret_rows,
-            "unit: person": table.unit is Unit.PERSON,
-            "covariance: within": self.covariance is Covariance.WITHIN,
+            "count_weight: the number of rows is an entry of the matrix": table.count_weight != 1,
+            "neighbours: added without column sums, whose constant counts the rows (row_norm: "
+            "include_sums: true)": table.layout.with_count and not table.layout.with_sums,
             "a sum_weight below 0.354, whose square is below 1/8": (
                 table.row_norm is None and 8 * Fraction(table.sum_weight) ** 2 < 1
             ),

@@ -175,7 +175,7 @@ def _variants(
             yield words, _changed(written, binned=[])
         if more := [name for name in cut if name not in binned]:
             yield f"products: bins, {', '.join(more)}", _changed(written, binned=cut)
-    if target_names and not law.is_joint:
+    if target_names:
         together["targets"] = target_names
         for names in ([], *([name] for name in target_names), target_names):
             raised = ", sum_weight: 0.5" if names and written.sum_weight < 0.5 else ""
@@ -269,6 +269,7 @@ def calibrate_alike(table: Schema, requested: Calibration) -> Calibration:
         halved_products=table.layout.halved_products,
         layout=table.layout,
         honest=requested.n_honest_owners,
+        rows_counted=table.counted_of_person,
     )
     return replace(found, n_honest_owners=requested.n_honest_owners)
 

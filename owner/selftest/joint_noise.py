@@ -17,22 +17,27 @@ Means are compared with `_LIMIT` of their own standard deviations over releases.
 means that is a false alarm of 1e-11 each. They are not normal, and their tails no more than those
 of a square with an excess kurtosis below 6: what is stated is a thousand times as much.
 
-A share is judged in sums of as many as make one noise.
+A share is judged in sums of as many as make one noise; there people are added, so that the number
+of people is an entry. Charges are compared with what rows and people move, under each promise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.laws import JOINT_LAWS
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.kernel.privacy.noise.wishart import KEPT_BITS
 from dppca.common.kernel.privacy.release import calibrate, noise_moments
+from dppca.common.kernel.schema.layout import Layout
+from dppca.common.kernel.schema.units import NeighbourRelation, Person
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.owner.selftest.draws import CountingEntropy
 from dppca.owner.selftest.findings import Finding
@@ -42,24 +47,34 @@ LEAST_RELEASES = 1600
 _HONEST = 2  # owners that make the noise together
 _LIMIT = 7.0  # standard deviations of a mean
 _FALSE_ALARM = 1e-8  # chance that sound noise is beyond the limit
+_PEOPLE: Mapping[str, Any] = {"unit": "person", "max_rows_per_person": None}
+_PEOPLE_ADDED: Mapping[str, Any] = {**_PEOPLE, "neighbours": "added", "rows_counted": 3}
+_PROMISES: Mapping[str, Mapping[str, Any]] = {
+    "rows replaced": {},
+    "rows replaced, targets": {"targets": ["b0", "n1"], "target_weight": 3},
+    "rows added": {"neighbours": "added", "max_rows_per_person": 2},
+    "people replaced": _PEOPLE,
+    "people added": _PEOPLE_ADDED,
+    "people weighed and replaced": {**_PEOPLE, "rows_counted": 3},
+}
 
 
 def audit_joint_noise(*, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:
     """Audit every joint law, as one owner's noise and as shares; each release advances."""
     findings = []
     for name in JOINT_LAWS:
-        study = joint_study(name)
-        for honest in (None, _HONEST):
+        for honest, changes in ((None, {}), (_HONEST, _PEOPLE_ADDED)):
+            study = joint_study(name, **changes)
             noise = calibrate(study)
             if honest is not None:
                 noise = _shared(study, noise, honest)
             findings.append(_audit(study, noise, n_releases, advance))
-        findings.append(_judge_charge(study))
+        findings.append(_judge_charge(name))
     return findings
 
 
-def joint_study(name: str) -> Study:
-    """Return the study of the audit: numbers and yes/no columns."""
+def joint_study(name: str, **changes: Any) -> Study:
+    """Return the study of the audit, of numbers and yes/no columns; changes are of its schema."""
     numbers = [{"name": f"n{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(2)]
     others = [{"name": f"b{i}", "type": "binary", "values": ["no", "yes"]} for i in range(12)]
     return study_from_mapping(
@@ -72,6 +87,7 @@ def joint_study(name: str) -> Study:
                 "resolution_bits": 10,
                 "max_rows_per_person": 1,
                 "attributes": [*numbers, *others],
+                **changes,
             },
         }
     )
@@ -84,6 +100,7 @@ def _shared(study: Study, noise: Calibration, honest: int) -> Calibration:
         noise.factor,
         study.table.layout,
         honest=honest,
+        rows_counted=study.table.counted_of_person,
         epsilon=noise.epsilon,
         delta=None,
     )
@@ -116,7 +133,8 @@ def _draw(
 ) -> NDArray[np.int64]:
     exact = np.arange(study.table.layout.n_entries, dtype=np.int64)
     advance(1)
-    return noise_moments(study, noise, Moments(1, exact), entropy=entropy) - exact
+    kind = PeopleMoments if isinstance(study.unit, Person) else Moments
+    return noise_moments(study, noise, kind(1, exact), entropy=entropy) - exact
 
 
 def find_faults(study: Study, noise: Calibration, drawn: NDArray[np.int64]) -> list[str]:
@@ -126,6 +144,8 @@ def find_faults(study: Study, noise: Calibration, drawn: NDArray[np.int64]) -> l
     squares = layout.n_sums + np.flatnonzero(i == j)
     deviations = np.full(layout.n_entries, noise.law.deviation * sqrt(noise.mechanisms(honest)))
     deviations[squares] *= sqrt(2)
+    if layout.with_count:
+        deviations[-1] *= noise.law.deviation_of_rows(layout) / noise.law.deviation
     units = drawn / deviations
     faults = []
     for what, places in (("all entries", slice(None)), ("squares", squares)):
@@ -159,20 +179,37 @@ def _bits(study: Study, noise: Calibration) -> float:
     return 2.0 * side * columns * (KEPT_BITS + int(noise.law.width).bit_length())
 
 
-def _judge_charge(study: Study) -> Finding:
-    """Compare the charge with the cost of rows that differ in any number of yes/no columns."""
-    noise, layout = calibrate(study), study.table.layout
+def _judge_charge(name: str) -> Finding:
+    """Compare charges with what rows or people that differ cost, under each promise."""
+    faults, least = list[str](), 1.0
+    for promise, changes in _PROMISES.items():
+        study = joint_study(name, **changes)
+        noise, layout, table = calibrate(study), study.table.layout, study.table
+        people, facts = isinstance(study.unit, Person), noise.law.parameters()
+        added = table.neighbours is NeighbourRelation.ADDED
+        moved = _moved(layout, added=added) * (noise.factor if not people else table.rows_counted)
+        # Each entry is rounded by one owner, and once more where averages are.
+        cost = moved * 4**layout.resolution_bits / (2 * facts["scale"])
+        cost += layout.n_entries * (1 + people) / facts["blanket"]
+        charged = float(noise.charge.epsilon)
+        least = min(least, cost / charged)
+        if cost > charged * (1 + 1e-12):
+            faults.append(f"{promise}: epsilon {charged} was charged for {cost:.6f}")
+        if not noise.charge.covers(noise.law.cost(noise.sensitivity, noise.factor)):
+            faults.append(f"{promise}: epsilon {charged} was charged for the law's own cost")
+    says = f"what rows and people move under {len(_PROMISES)} promises costs {least:.4f} or more"
+    return Finding.of_faults(f"{name.title()}: charge", faults, f"{says} of what is charged")
+
+
+def _moved(layout: Layout, *, added: bool) -> float:
+    """Return what rows that differ in any number of columns move of the matrix, at most."""
     weight, p = layout.scaled_weight / 2**layout.resolution_bits, layout.n_columns
-    faults, found = list[str](), 0.0
+    target = np.isin(layout.attribute_of, layout.targets)
+    u = np.r_[weight, np.where(target, layout.target_weight, 1) / 2]
+    if added:
+        return float(u @ u)
+    found = 0.0
     for flipped in range(p + 1):
-        u = np.r_[weight, np.full(p, 0.5)]
         v = u * np.r_[1.0, np.where(np.arange(p) < flipped, -1.0, 1.0)]
-        found = max(found, np.abs(np.linalg.eigvalsh(np.outer(u, u) - np.outer(v, v))).sum())
-    cost = noise.law.cost(noise.sensitivity, noise.factor)
-    claimed = noise.law.parameters()["nuclear"] / 4**layout.resolution_bits
-    if found > claimed * (1 + 1e-12):
-        faults.append(f"rows move the matrix by {found:.4f}, and {claimed:.4f} is claimed")
-    if not noise.charge.covers(cost):
-        faults.append(f"epsilon {noise.charge.epsilon} was charged for {cost.epsilon}")
-    says = f"rows move the matrix by {found:.4f} of {claimed:.4f} in the nuclear norm"
-    return Finding.of_faults(f"{noise.law.name.title()}: charge", faults, says)
+        found = max(found, float(np.abs(np.linalg.eigvalsh(np.outer(u, u) - np.outer(v, v))).sum()))
+    return found

@@ -19,8 +19,12 @@ def make_layout(
     target_weight: int = 1,
     square_weight: int = 1,
     resolution_bits: int = BITS,
+    counted: bool = False,
 ) -> Layout:
-    """Return the layout of a box; attributes are ``num``, ``bin``, ``mis``, or a block's size."""
+    """Return the layout of a box; attributes are ``num``, ``bin``, ``mis``, or a block's size.
+
+    Its number of rows is secret if it is ``counted``.
+    """
     kinds: list[ColumnKind] = []
     groups: list[int] = []
     for place, each in enumerate(attributes):
@@ -40,14 +44,16 @@ def make_layout(
         targets=targets,
         target_weight=target_weight,
         square_weight=square_weight,
+        count_unit=4**resolution_bits if counted else 0,
     )
 
 
-def make_ball(columns: int, weight: Fraction | None) -> Layout:
+def make_ball(columns: int, weight: Fraction | None, *, counted: bool = False) -> Layout:
     """Return the layout of rows in the unit ball; without sums if no weight is given."""
     kinds, own = (ColumnKind.NUMERIC,) * columns, tuple(range(columns))
-    scaled = int((weight or 1) * 2**BITS)
-    return Layout(kinds, own, BITS, scaled, unit_ball=True, with_sums=weight is not None)
+    scaled, count = int((weight or 1) * 2**BITS), 4**BITS if counted and weight else 0
+    summed = weight is not None
+    return Layout(kinds, own, BITS, scaled, unit_ball=True, with_sums=summed, count_unit=count)
 
 
 def layouts() -> st.SearchStrategy[Layout]:
@@ -58,12 +64,12 @@ def layouts() -> st.SearchStrategy[Layout]:
 def balls() -> st.SearchStrategy[Layout]:
     """Layouts of rows in the unit ball, with and without sums."""
     weights = st.sampled_from([None, Fraction(1, 4), Fraction(1), Fraction(3, 2)])
-    return st.builds(make_ball, st.integers(1, 6), weights)
+    return st.builds(make_ball, st.integers(1, 6), weights, counted=st.booleans())
 
 
 @st.composite
 def boxes(draw: st.DrawFn) -> Layout:
-    """Box layouts of one to six attributes, with and without targets and weights of squares."""
+    """Box layouts of one to six attributes, any of them with targets and weights of squares."""
     attributes: list[str | int] = draw(
         st.lists(st.sampled_from(["num", "bin", "mis", 2, 3, 5]), min_size=1, max_size=6)
     )
@@ -75,6 +81,7 @@ def boxes(draw: st.DrawFn) -> Layout:
         targets=() if target_weight == 1 else tuple(sorted(draw(places))),
         target_weight=target_weight,
         square_weight=draw(st.sampled_from([1, 2, 64])),
+        counted=draw(st.booleans()),
     )
 
 
@@ -118,8 +125,8 @@ def space_row(layout: Layout, row: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def packed_row(layout: Layout, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what a row adds to the sums and products of a release: (D,)."""
+    """Return what a row adds to the sums and products of a release, and to its number: (D,)."""
     i, j = layout.product_index
     products = row[i] * row[j] * layout.packed_product_weights
     sums = layout.scaled_weight * row[: layout.n_sums]
-    return np.concatenate([sums, products])
+    return np.concatenate([sums, products, [layout.count_unit] * layout.with_count])

@@ -31,6 +31,7 @@ class Block:
         self._centre = np.eye(len(columns)) - same * self._q
         self._apart = ~same & (self._of >= 0) & (self._of[:, None] >= 0)
         self._omega = noise.weights(self._of, self._of)
+        self._scale = noise.scales(self._of)
         precision = noise.precision[columns]
         self._mean_variance = np.divide(
             1, precision, out=np.zeros(len(columns)), where=precision > 0
@@ -73,7 +74,8 @@ class Block:
         """Return the noise of functionals of the reconciled moments, by gradients (k, b, b)."""
         by_mean, between, squares = self._parts(gradients)
         if self._entry.columns is not None:
-            return self._joint_noise(by_mean, between, squares)
+            found = self._joint_noise(by_mean, between, squares)
+            return self._with_rows(found, gradients)
         by_mean = by_mean * self._mean_variance  # as (1) weighs what each mean is made of
         crossed = by_mean[:, :, None] * self._q
         crossed = (crossed + np.swapaxes(crossed, 1, 2)) * self._apart * self._omega
@@ -85,10 +87,14 @@ class Block:
         contributions = self._entry.deviation * np.concatenate([own, elsewhere], axis=1)
         copies = np.r_[np.ones(own.shape[1]), np.tile(sizes, len(weights))]
         found = Noise(contributions, copies, np.full_like(copies, self._entry.excess))
+        return self._with_rows(found, gradients)
+
+    def _with_rows(self, noise: Noise, gradients: Array) -> Noise:
+        """Return the noise with that of the number of rows, where it has some."""
         if not self._entry.of_rows:
-            return found
+            return noise
         moved = np.einsum("kij,ij->k", np.triu(gradients), self.sent)
-        return found.with_rows(moved, self._entry)
+        return noise.with_rows(moved, self._entry)
 
     def _joint_noise(self, by_mean: Array, between: Array, squares: Array) -> Noise:
         """The same under noise of a whole release: its parts are entries of one matrix."""
@@ -98,8 +104,8 @@ class Block:
         contributions = np.concatenate(
             [
                 (by_mean * np.sqrt(self._mean_variance))[:, 1:],
-                between[:, upper, right],
-                np.sqrt(2) * squares[:, 1:],
+                (between / np.outer(self._scale, self._scale))[:, upper, right],
+                np.sqrt(2) * (squares / self._scale**2)[:, 1:],
             ],
             axis=1,
         )
@@ -120,9 +126,10 @@ class Block:
         ``left`` and ``right`` hold vectors as rows, shapes (l, b) and (r, b). It takes time for
         vectors, where `noise` takes it for a matrix of each pair.
         """
+        columns = self._scale if self._entry.columns is not None else 1
         x, y, starts = (
-            left @ self._centre,
-            right @ self._centre,
+            left @ self._centre / columns,
+            right @ self._centre / columns,
             np.unique(self._of, return_index=True),
         )
         attributes, firsts = starts[0][1:], starts[1][1:]
@@ -130,7 +137,8 @@ class Block:
         xy = np.add.reduceat(x[:, None] * y, firsts, axis=2)
         target = np.isin(attributes, self._noise.layout.targets)
         layout = self._noise.layout
-        light = 1 / float(layout.target_weight) ** 2 if target.any() else 1.0
+        joint = self._entry.columns is not None  # whose columns of targets have their scale
+        light = 1 / float(layout.target_weight) ** 2 if target.any() and not joint else 1.0
 
         def pairs(f: Array, g: Array, h: Array) -> Array:
             """Sum over pairs of attributes of ``f_a g_b + f_b g_a + 2 h_a h_b``."""
@@ -150,9 +158,8 @@ class Block:
         by_mean = u[:, None] * (right[:, :1] + rest[1]) + v * (left[:, :1] + rest[0])[:, None]
         by_mean += (u * self._of_mean[1:])[:, None] * v
         by_mean = by_mean @ self._centre[1:, 1:]
-        squares = (u * self._numeric[1:]) ** 2 @ v.T**2 / layout.square_weight**2
-        if self._entry.columns is not None:
-            squares = 2 * squares
+        weighted = self._numeric[1:] * (2 / self._scale[1:] ** 4 if joint else 1)
+        squares = (u**2 * weighted) @ v.T**2 / layout.square_weight**2
         total = between + by_mean**2 @ self._mean_variance[1:] + squares
         total *= self._entry.deviation**2
         if self._entry.of_rows:

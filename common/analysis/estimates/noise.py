@@ -200,7 +200,8 @@ class Noise:
         """Return the noise with that of the number of rows; ``moved`` is ``G - P``, shape (k,)."""
         if not entry.of_rows:
             return self
-        rows = Noise(-entry.of_rows * moved[:, None], np.ones(1), np.array([entry.excess]), True)
+        excess = np.array([entry.excess * (1 if entry.columns is None else 2)])  # 2: at most
+        rows = Noise(-entry.of_rows * moved[:, None], np.ones(1), excess, True)
         return rows.beside(self)
 
 
@@ -244,6 +245,11 @@ class MomentNoise:
         target = np.isin(one, self.layout.targets)[:, None] | np.isin(other, self.layout.targets)
         plain = np.sqrt(2) if self.layout.halved_products else 1.0
         return np.where(target, float(self.layout.target_weight), plain)
+
+    def scales(self, attributes: NDArray[np.int64]) -> Array:
+        """Scale of the columns of each attribute in the matrix of a joint law."""
+        target = np.isin(attributes, self.layout.targets)
+        return np.where(target, float(self.layout.target_weight), 1.0)
 
     @property
     def _is_joint(self) -> bool:

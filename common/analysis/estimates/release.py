@@ -234,7 +234,7 @@ def released_moments(published: Published) -> ReconciledMoments:
     base, header, counts = rounds[0], result.header, list[Counts]()
     for each in rounds:
         study, noised = each.study, each.result
-        entry = _entry_noise(study, calibrate(study).of_counts, noised.header.owner_rows)
+        entry = _cell_noise(study, calibrate(study), noised.header.owner_rows)
         histograms = unpack_histograms(noised.pooled, noised.header.n_rows, study.table.layout)
         tables = unpack_tables(noised.pooled, noised.header.n_rows, study.table.layout)
         made = _counts(study, [own for own in histograms if own is not None], tables, entry)
@@ -265,7 +265,7 @@ def expected_moments(
     """
     layout, entry = study.table.layout, _entry_noise(study, calibration, owner_rows)
     noise = MomentNoise(layout, entry)
-    entry = _entry_noise(study, calibration.of_counts, owner_rows)
+    entry = _cell_noise(study, calibration, owner_rows)
     absent = noise.of_mean == 0.5
     mean = np.where(noise.label, 1 / noise.n_labels, absent * _ABSENT / 2)[1:]
     second = np.outer(mean, mean)
@@ -296,9 +296,17 @@ def _entry_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) ->
         steps = np.arange(-_REACH, _REACH + 1)
         exact = float(steps**2 @ (law.cdf(steps) - law.cdf(steps - 1)))
         deviation *= sqrt(exact) / law.deviation
-    weight = float(study.table.layout.count_weight)
-    of_rows = deviation / weight if weight else 0.0
+    of_rows, layout = 0.0, study.table.layout
+    if layout.with_count:
+        of_rows = deviation / float(layout.count_weight)
+        of_rows *= law.deviation_of_rows(layout) / law.deviation
     return EntryNoise(deviation, type(law), mechanisms, of_rows, law.degrees)
+
+
+def _cell_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) -> EntryNoise:
+    """Noise of a count of a cell of weight 1, and of the number of rows."""
+    of_cells = _entry_noise(study, noise.of_counts, owner_rows)
+    return replace(of_cells, of_rows=_entry_noise(study, noise, owner_rows).of_rows)
 
 
 def _counts(

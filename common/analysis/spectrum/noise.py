@@ -41,6 +41,11 @@ class NoiseShape(Protocol):
     ) -> NDArray[np.float64]:
         """Sums of n noises of width 1 for all entries of a release, shape (D,)."""
 
+    def standard_owners(
+        self, layout: Layout, n_owners: int, n: float, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The same, and what each owner's sums are of it, shape (n_owners, p)."""
+
 
 class EntryLaw(NoiseShape, Protocol):
     """A `NoiseShape` with a width in units of ``4**-g``."""
@@ -115,12 +120,13 @@ class NoiseSource:
         `NoiseDraw.squares`, shape (p, p), which is None unless the owners' own means are drawn.
         """
         layout, m = self._layout, len(self._rows)
-        packed = self._width * self._law.standard_release(layout, self._mechanisms, self._rng)
         squares = None
         if self._own_means:
-            each = self._width * self._law.standard((m, layout.n_columns), self._rng)
-            packed[: layout.n_sums] = each.sum(axis=0)
-            squares = self._squares_of_means(each)
+            packed, each = self._law.standard_owners(layout, m, self._mechanisms, self._rng)
+            squares = self._squares_of_means(self._width * each)
+        else:
+            packed = self._law.standard_release(layout, self._mechanisms, self._rng)
+        packed *= self._width
         packed[layout.halved_places] *= np.sqrt(0.5)
         if self._released is not None:
             packed -= packed[-1] / (layout.count_unit * self._n_rows) * self._released

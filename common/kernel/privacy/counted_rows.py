@@ -4,7 +4,7 @@ The pooled vector's last entry is ``a 4^g n`` and noise, for the n rows of all o
 
     n^ = round(entry / (a 4^g)),        sd(n^) = s sqrt(m) / (a 4^g)                           (1)
 
-with s the deviation of the law's noise in one entry and m the noises in the pool. What is divided
+with s the deviation of the law's noise in this entry and m the noises in the pool. What is divided
 by n^ has no mean where n^ may be near 0: a release is used only if n^ is at least `LEAST` of its
 deviations. The rule looks at the noised number alone, so it costs nothing, and `chance_of_refusal`
 says before any charge how likely it is.
@@ -30,7 +30,8 @@ def count_rows(pooled: NDArray[np.int64], layout: Layout) -> int:
 
 def count_deviation(layout: Layout, calibration: Calibration, *, n_owners: int) -> float:
     """Return the standard deviation of n^, in rows, equation (1)."""
-    return calibration.law.deviation * sqrt(calibration.mechanisms(n_owners)) / layout.count_unit
+    deviation = calibration.law.deviation_of_rows(layout)
+    return deviation * sqrt(calibration.mechanisms(n_owners)) / layout.count_unit
 
 
 def require_rows(
@@ -57,7 +58,7 @@ def chance_of_refusal(
     deviation = count_deviation(layout, calibration, n_owners=n_owners)
     room = n_rows / deviation - LEAST
     n_noises = max(1, int(calibration.mechanisms(n_owners)))
-    beyond = calibration.law.tail_probability(np.array([abs(room)]), n_noises)
+    beyond = calibration.law.tail(np.array([abs(room)]), n_noises)
     half = float(beyond[0]) / 2
     return half if room >= 0 else 1 - half
 

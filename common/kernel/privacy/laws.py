@@ -50,9 +50,11 @@ from dppca.common.kernel.privacy.accounting import (
 from dppca.common.kernel.privacy.matrix_noise import (
     MatrixScales,
     draw_matrix,
-    largest_factor,
+    in_place,
+    largest_form,
     matrix_scales,
     matrix_space,
+    number_form,
     simulated_matrix,
 )
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
@@ -62,7 +64,7 @@ from dppca.common.kernel.privacy.noise.shares import (
     gaussian_share_variance,
     laplace_share,
 )
-from dppca.common.kernel.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 from dppca.common.kernel.schema.layout import Layout
 
 _LAPLACE_TAIL = 42  # scales: a larger draw among n has a chance of e^-42
@@ -124,14 +126,16 @@ class NoiseLaw(ABC):
         layout: Layout,
         *,
         honest: int | None,
+        rows_counted: int | None,
         epsilon: Decimal,
         delta: Decimal | None,
     ) -> tuple[Self, PrivacyCost]:
         """Return the law of a release's noise and its cost; ``honest`` owners make it, or one.
 
-        Raise `SettingError` if it cannot be the law of such a release.
+        ``rows_counted`` is c where people are protected, None for rows. Raise `SettingError` if it
+        cannot be the law of such a release.
         """
-        del layout, honest
+        del layout, honest, rows_counted
         return cls.calibrate(sens, k, epsilon=epsilon, delta=delta)
 
     @classmethod
@@ -163,6 +167,17 @@ class NoiseLaw(ABC):
     def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
         """Return the cost to a person with k rows, rounded up to 12 decimals."""
 
+    def replaced_cost(
+        self, layout: Layout, sens: Sensitivity, k: int, rows_counted: int | None
+    ) -> PrivacyCost:
+        """Return the cost of a release with a secret number of rows, if a person is replaced.
+
+        ``sens`` is the sensitivity to that; a joint law finds its own in the layout, for k rows or
+        people of weight up to ``rows_counted``.
+        """
+        del layout, rows_counted
+        return self.cost(sens, k)
+
     @staticmethod
     @abstractmethod
     def change(sens: Sensitivity) -> float:
@@ -186,6 +201,11 @@ class NoiseLaw(ABC):
     def parameters(self) -> dict[str, int]:
         """Return the law's integers, by their names in receipts."""
         return {name: each for name, each in asdict(self).items() if each is not None}
+
+    def deviation_of_rows(self, layout: Layout) -> float:
+        """Standard deviation of the entry of a secret number of rows, in steps."""
+        del layout
+        return self.deviation
 
     @property
     def of_products(self) -> NoiseLaw:
@@ -283,6 +303,16 @@ class NoiseLaw(ABC):
     def standard_release(cls, layout: Layout, n: float, rng: Generator) -> NDArray[np.float64]:
         """Draw sums of n noises of width 1 for all entries of a release, shape (D,)."""
         return cls.standard_sum(n, layout.n_entries, rng)
+
+    @classmethod
+    def standard_owners(
+        cls, layout: Layout, n_owners: int, n: float, rng: Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Draw sums of n noises of width 1, (D,), and what each owner's sums are of it, (m, p)."""
+        packed = cls.standard_release(layout, n, rng)
+        each = cls.standard((n_owners, layout.n_sums), rng)
+        packed[: layout.n_sums] = each.sum(axis=0)
+        return packed, each
 
     def tail(self, deviations: NDArray[np.float64], n: float) -> NDArray[np.float64]:
         """Return ``P(|sum of n noises of a product| >= x)``, x in standard deviations of it."""
@@ -584,11 +614,15 @@ class MatrixLaplaceLaw(NoiseLaw):
     counts_scale
         b_c, scale of the discrete Laplace noise of counts of cells; 0 without any.
     entries, honest
-        Sums and products; owners whose shares make the noise, 1 where each adds all of it.
+        Sums, products and a secret number of rows; owners whose shares make the noise, 1 where each
+        adds all of it.
+    divided
+        1 where sums over people are divided, and rounded once more, else 0.
     nuclear, counts_l1
-        What one row changes: the matrix in the nuclear norm, counts in L1, in steps.
-    reach
-        Bound on the noise of an entry, over that of an entry of the matrix.
+        What one row or person changes: the matrix in the nuclear norm, counts in L1, in steps.
+    largest_variance
+        Bound on the variance of an entry's noise without the blanket, in units of the squared
+        scale.
     """
 
     name: ClassVar[str] = "matrix-laplace"
@@ -606,9 +640,10 @@ class MatrixLaplaceLaw(NoiseLaw):
     counts_scale: int
     entries: int
     honest: int
+    divided: int
     nuclear: int
     counts_l1: int
-    reach: int
+    largest_variance: int
 
     @classmethod
     @override
@@ -619,14 +654,18 @@ class MatrixLaplaceLaw(NoiseLaw):
         layout: Layout,
         *,
         honest: int | None,
+        rows_counted: int | None,
         epsilon: Decimal,
         delta: Decimal | None,
     ) -> tuple[Self, PrivacyCost]:
         require_epsilon(epsilon)
-        space, bits, owners = matrix_space(layout), sens.resolution_bits, honest or 1
+        replaced = sens.relation in (Relation.REPLACE_ONE, Relation.REPLACE_PERSON)
+        space = matrix_space(layout, rows_counted=rows_counted, replaced=replaced)
+        bits, owners = sens.resolution_bits, honest or 1
         found = matrix_scales(
             space, epsilon=Fraction(epsilon), rows=k, honest=owners, resolution_bits=bits
         )
+        nuclear, counts = space.changes(bits)
         law = cls(
             scale=found.scale,
             columns=space.columns,
@@ -634,9 +673,10 @@ class MatrixLaplaceLaw(NoiseLaw):
             counts_scale=found.counts_scale,
             entries=space.entries,
             honest=owners,
-            nuclear=ceil(space.nuclear * 4**bits),
-            counts_l1=ceil(space.counts * 4**bits),
-            reach=ceil(largest_factor(layout)),
+            divided=space.divided,
+            nuclear=nuclear,
+            counts_l1=counts,
+            largest_variance=ceil(4 * space.columns * largest_form(layout)),
         )
         return law, PrivacyCost(epsilon, Decimal(0))
 
@@ -674,10 +714,20 @@ class MatrixLaplaceLaw(NoiseLaw):
 
     @override
     def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
+        return self._cost(k * self.nuclear, k * self.counts_l1)
+
+    @override
+    def replaced_cost(
+        self, layout: Layout, sens: Sensitivity, k: int, rows_counted: int | None
+    ) -> PrivacyCost:
+        space = matrix_space(layout, rows_counted=rows_counted, replaced=True)
+        nuclear, counts = space.changes(layout.resolution_bits)
+        return self._cost(k * nuclear, k * counts)
+
+    def _cost(self, change: int, cells: int) -> PrivacyCost:
         scales = MatrixScales(self.scale, self.blanket, self.counts_scale)
-        rounded = self.entries * self.honest
-        epsilon = scales.cost(k * self.nuclear, k * self.counts_l1, rounded=rounded)
-        return PrivacyCost(round_up(epsilon), Decimal(0))
+        rounded = self.entries * (self.honest + self.divided)
+        return PrivacyCost(round_up(scales.cost(change, cells, rounded=rounded)), Decimal(0))
 
     @staticmethod
     @override
@@ -701,6 +751,11 @@ class MatrixLaplaceLaw(NoiseLaw):
         """Standard deviation of a product's noise, in steps."""
         return self.width * sqrt(2 * self.columns)
 
+    @override
+    def deviation_of_rows(self, layout: Layout) -> float:
+        form = float(layout.count_weight**2 * number_form(layout))
+        return sqrt(4 * self.columns * self.scale**2 * form + 2 * self.blanket**2)
+
     @property
     @override
     def degrees(self) -> int:
@@ -715,9 +770,9 @@ class MatrixLaplaceLaw(NoiseLaw):
     def largest(self, n_draws: int) -> int:
         with localcontext(Context(prec=50, rounding=ROUND_CEILING)):
             t = Decimal(4 * n_draws).ln() + _LAPLACE_TAIL
-            m = self.columns
-            entry = 2 * self.scale * (m + 2 * (m * t).sqrt() + 2 * t)
-            return ceil(self.reach * entry + max(self.blanket, self.counts_scale) * t)
+            variance = Decimal(self.largest_variance)
+            entry = self.scale * ((2 * variance * t).sqrt() + t * (variance / self.columns).sqrt())
+            return ceil(max(entry + self.blanket * t + 1, self.counts_scale * t))
 
     @override
     def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
@@ -727,11 +782,11 @@ class MatrixLaplaceLaw(NoiseLaw):
     def draw_release(
         self, layout: Layout, honest: int | None, *, entropy: EntropySource
     ) -> NDArray[np.int64]:
-        if (self.entries, self.honest) != (layout.n_moments, honest or 1):
+        if (self.entries, self.honest) != (layout.n_moments + layout.with_count, honest or 1):
             raise SettingError("this noise was calibrated for another release")
         columns = ceil(self.columns / self.honest)
         matrix = draw_matrix(layout, self.scale, columns, honest=self.honest, entropy=entropy)
-        sizes = ((self.blanket, self.entries), (self.counts_scale, layout.n_entries - self.entries))
+        sizes = ((self.blanket, self.entries), (self.counts_scale, layout.n_cells))
         laplace = np.concatenate(
             [
                 np.empty(0, np.int64)
@@ -743,7 +798,7 @@ class MatrixLaplaceLaw(NoiseLaw):
             ]
         ).view(np.uint64)
         laplace[: self.entries] += matrix.view(np.uint64)
-        return laplace.view(np.int64)
+        return in_place(layout, laplace.view(np.int64))
 
     @override
     def share_variance(self, honest: int) -> None:
@@ -784,9 +839,17 @@ class MatrixLaplaceLaw(NoiseLaw):
     def standard_release(cls, layout: Layout, n: float, rng: Generator) -> NDArray[np.float64]:
         """Draw it with counts of the deviation of products, as owners that share nothing add."""
         m = matrix_space(layout).columns
-        counts = LaplaceLaw.standard_sum(n, layout.n_entries - layout.n_moments, rng)
+        counts = LaplaceLaw.standard_sum(n, layout.n_cells, rng)
         moments = simulated_matrix(layout, round(n * m), rng)
-        return np.concatenate([moments, counts * sqrt(m)])
+        return in_place(layout, np.concatenate([moments, counts * sqrt(m)]))
+
+    @classmethod
+    @override
+    def standard_owners(
+        cls, layout: Layout, n_owners: int, n: float, rng: Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        each = np.stack([cls.standard_release(layout, n / n_owners, rng) for _ in range(n_owners)])
+        return each.sum(axis=0), each[:, : layout.n_sums]
 
     @override
     def tail(self, deviations: NDArray[np.float64], n: float) -> NDArray[np.float64]:

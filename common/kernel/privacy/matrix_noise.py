@@ -8,9 +8,13 @@ independent matrices of m >= d + 1 columns of standard normals in V, c is a posi
 
     R = A + Z,    Z = c (G G' - H H').                                                          (1)
 
-**Claim.** If one row of the owner is replaced, the density of R changes by a factor of at most
-exp(N / (2c)), where N is the largest ``|u u' - v v'|_*``, the sum of absolute eigenvalues. For k
-rows it is k N, by the triangle inequality.
+**Claim.** If A moves by at most N in the nuclear norm, the sum of absolute eigenvalues, the density
+of R changes by a factor of at most exp(N / (2c)). For one replaced row N is the largest
+``|u u' - v v'|_*``, for an added one the largest ``|u u'|_* = |u|^2``; for k rows it is k N, by the
+triangle inequality. A person of any number of rows adds min(k, c) times an *average* of matrices
+u u' (`dppca.common.kernel.moments.people`). Norms are convex, so what a person moves is at most
+what a row does (c = 1), c times an added row, or where people of weights from 1 to c are replaced
+the larger of c times a replaced row and a replaced row beside c - 1 added ones.
 
 **Proof.** Choose an orthonormal basis of V. W = c G G' has, on positive definite matrices X of side
 d, the density K det(X)^a exp(-tr X / (2c)), with a = (m - d - 1) / 2 >= 0, and none elsewhere. For
@@ -33,11 +37,10 @@ m = d is not enough: a is -1/2, (2) is false, and the density has a pole. A sing
 at all, because supports differ. More columns than m are as good: (2) needs a >= 0 only.
 
 **What is released** is an affine function of R that is A's own entry for the noise 0, so it costs
-nothing more. The number of rows is public here, and with it the entry (0, 0) and the squares of
-binaries: a layout with a secret number is refused, as labels would add up to it exactly. The number
-of rows with label a of a block shows in A twice, in its sum and inside of the block, where it is
-all that there is. Least squares, in which all entries of Z (in an orthonormal basis) count alike,
-gives its noise,
+nothing more. Where rows are replaced, their number n is public, and with it the entry (0, 0) and
+the squares of binaries. The number of rows with label a of a block shows in A twice, in its sum and
+inside of the block, where it is all that there is. Least squares, in which all entries of Z (in an
+orthonormal basis) count alike, gives the noise of what is above or below n/K of it,
 
     (2 w Z_0a + s^2 (Z_aa - mean over the block)) / (2 w^2 + s^2 (1 - 2/K)),                     (3)
 
@@ -48,18 +51,29 @@ m^2 = m/2, and the noise of its sum is
 
     (2 w Z_0m + s^2 Z_mm / 2) / (2 w^2 + s^2 / 4).                                               (4)
 
-With n_i the noise of column i's sum over w, a product has the noise Z_ij + n_i/K_j + n_j/K_i, the
-terms in 1/K for indicators alone. So the labels of a block add up to what they must, and every
-product with them to the other column's sum.
+Where rows are added, n is secret: every entry of A is noised, (0, 0) too, and n shows in three
+places, as w^2 n in (0, 0), s^2 n/4 in the square of each binary, and s^2 n (I - 1 1'/K)/K in each
+block. The direction of n is orthogonal to those of (3) and (4), so least squares gives n the noise
+
+    n_0 = (w^2 Z_00 + sum over binaries s^2 Z_ii / 4 + sum over blocks s^2 tr Z_block / K) / q,
+    q   = w^4 + sum over binaries s^4 / 16 + sum over blocks s^4 (K - 1) / K^2,                 (5)
+
+which is released as n's own, times its weight; n_0 = 0 where n is public. In the ball q is w^4.
+
+With n_i the noise of column i's sum over w by (3) or (4), a sum has the noise w (n_i + n_0/K_i), a
+product Z_ij + n_i/K_j + n_j/K_i + n_0/(K_i K_j), the terms in 1/K for indicators alone. So the
+labels of a block add up to n, and every product with them to the other column's sum.
 
 **Integers.** Each of h owners makes a Z of ceil(m / h) columns; together they have m columns or
 more. Each rounds the noise of the D released entries to whole steps of 4^-g, and adds noise that
 makes, with the others', discrete Laplace noise of scale b: the *blanket*. What is released then
 costs
 
-    epsilon = k N / (2c) + D h / b + k L / b_c                                                   (5)
+    epsilon = k N / (2c) + D h / b + k L / b_c                                                   (6)
 
-where L is the L1 change of the counts of cells, which have discrete Laplace noise of scale b_c.
+where L is the L1 change of the counts of cells, which have discrete Laplace noise of scale b_c. For
+sums over people, which are divided once more, h + 1 takes the place of h, and L is larger by one
+step for each cell.
 
 *Proof.* Let r be what is released of A + sum Z, a real vector, and S the integers before the
 blanket. Every rounding is off by at most 1/2 + t, t < 1/(4h), as is shown below: S lies within h
@@ -72,12 +86,21 @@ and P' the laws under neighbours and q = exp(k N / (2c)),
          <= q exp(D h / b) P'(y).
 
 Counts are noised independently, and factors multiply. More honest owners add independent noise.
-Fewer than h are not covered at all. QED.
+Fewer than h are not covered at all.
+
+Sums over people are divided by M and rounded down once. Let r be what is released of the sums
+*before* that rounding: there the labels of a block add up, A lies in the space of Z, and the claim
+holds. Rounding down moves an entry by less than 1, always down, so S lies above r - 1 - h (1/2 + t)
+and not above r + h (1/2 + t): two integers there differ by less than h + 2, so by h + 1 at most,
+whatever the remainders are. The rest of the proof is as before. Without this, remainders would
+break what R keeps exactly, and no N would mend it. A count of a cell, rounded down, moves by less
+than 1 more. QED.
 
 *The bound on t.* Let F be `largest_factor`. Digits of Z that are not drawn move an entry by less
 than F 2^-48 steps (`wishart`). Each division rounds by less than one unit, 2^-52. An entry of the
-centred matrix takes two at most, and is off by less than 2 units; n_i by less than E = 2 + 1/w +
-2/w^2; a sum by less than 1 + w E; a product by less than 5 + 2 E, times its weight. Both are below
+centred matrix takes two at most, and is off by less than 2 units; n_0 by less than 1; n_i by less
+than E = 2 + 1/w + 2/w^2; a sum by less than 1 + w (E + 2), as w n_0/K is one more division; a
+product by less than 7 + 2 E, times its weight; n itself by less than 1 + its weight. All are below
 3 F, and t < 2 F 2^-48. `matrix_space` refuses F > 2^30, and h is 2^15 at most: t < 2^-17 <= 1/(4h).
 
 Without the blanket, rounded shares have no proof: the curator sees their sum on the grid, and its
@@ -85,18 +108,30 @@ probabilities near the border of what is possible are another matter than densit
 
 **Sensitivity.** For all rows u and v, ``|u u' - v v'|_* = sqrt((|u|^2 + |v|^2)^2 - 4 (u.v)^2)``, so
 
-    box:     N <= 2 (w^2 + Q/4 + sum over blocks (1 - 1/K)),                                     (6)
+    box:     N <= 2 (w^2 + Q/4 + sum over blocks (1 - 1/K)),                                     (7)
              the parts of targets times s^2; numbers with a column for missing values as others;
-    ball:    N <= 2 (1 + w^2) for w <= 1,   4 w for w >= 1,   2 without sums.                    (7)
+    ball:    N <= 2 (1 + w^2) for w <= 1,   4 w for w >= 1,   2 without sums;                    (8)
+    added:   N  = half of (7); 1 + w^2 in the ball.                                              (9)
 
-(6) holds because a number has ``|x|^2 + |m|^2 <= 1/4`` and a block 1 - 1/K, and is met where u.v
-can be 0. (7): for w <= 1 likewise; for w >= 1, with a and b the lengths of x and y, w^2 + x.y is at
+(7) holds because a number has ``|x|^2 + |m|^2 <= 1/4`` and a block 1 - 1/K, and is met where u.v
+can be 0. (8): for w <= 1 likewise; for w >= 1, with a and b the lengths of x and y, w^2 + x.y is at
 least w^2 - a b >= 0, so the square is at most (4 w^2 + (a - b)^2) (a + b)^2, which grows with a and
 b up to a = b = 1, as 2 (a - b) / (4 w^2 + (a - b)^2) is at least -1/2 and 2 / (a + b) at least 1.
+(9) is ``|u|^2`` at its largest, met by every row with its numbers at bounds, or of length 1.
 
-Limits: (6) is ``|u|^2 + |v|^2`` at its largest, a bound for any w, however small; among rows of
+**Range.** An entry's noise is <Z, Y> for a symmetric Y with eigenvalues y_i: c times the sum of y_i
+times differences of two chi-squares of m degrees. Its variance is V = 4 m c^2 ``|Y|_F^2``, and
+
+    log E exp(s <Z, Y>) = -(m/2) sum log(1 - (2 c s y_i)^2) <= V s^2 / (2 (1 - 2 c s ``|Y|_F``)),
+
+as -log(1 - x) <= x / (1 - x): so ``|<Z, Y>|`` is above sqrt(2 V t) + 2 c t ``|Y|_F`` with
+probability at most 2 exp(-t) (Boucheron, Lugosi and Massart 2013, section 2.4). `largest_form` is
+the largest ``|Y|_F^2``, as the parts of (3) to (5) and Z_ij between are orthogonal.
+
+Limits: (7) is ``|u|^2 + |v|^2`` at its largest, a bound for any w, however small; among rows of
 many attributes some come within parts of a thousand, but one column alone stays far below. Rows
-must lie on the grid, as for the other laws.
+must lie on the grid, as for the other laws. A count of cells costs what it changes, whatever the
+matrix does for the same two rows.
 
 Source: derived for this project. That one Wishart matrix could give a pure epsilon was claimed by
 Jiang, Xie and Zhang (2016), "Wishart mechanism for differentially private principal components
@@ -104,9 +139,12 @@ analysis", AAAI; it does not, and the difference is what mends it. d'Orsi and No
 arXiv 2510.26717, have the nuclear norm's rate by exp(-epsilon ``|Z|_*`` / N), which (1) comes near.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, isqrt
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import ceil, isqrt, lcm
 from typing import Any
 
 import numpy as np
@@ -125,15 +163,17 @@ from dppca.common.kernel.privacy.noise.wishart import (
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 _BITS = 40  # of approximated roots: their errors move the noise, never the cost
-_LARGEST_FACTOR = 2**30  # so that divisions round by less than (5) allows
+_LARGEST_FACTOR = 2**30  # so that divisions round by less than (6) allows
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixSpace:
-    """Where the rows of a layout lie, and how far one of them moves a release.
+    """Where the rows of a layout lie, and how far one row or person moves a release.
 
     ``side`` is the number of coordinates of u, p or p + 1; ``rank`` is d; ``nuclear`` is N, in real
-    units; ``counts`` is L, in real units; ``entries`` is D, sums and products.
+    units; ``counts`` is L, in real units, without ``cells``, in steps, which sums over people move
+    more; ``entries`` is D, all that is released of the matrix; ``divided`` is 1 for sums over
+    people, else 0.
     """
 
     side: int
@@ -141,31 +181,42 @@ class MatrixSpace:
     nuclear: Fraction
     counts: Fraction
     entries: int
+    cells: int = 0
+    divided: int = 0
 
     @property
     def columns(self) -> int:
         """Number m of columns of each matrix, the least that is private."""
         return self.rank + 1
 
+    def changes(self, resolution_bits: int) -> tuple[int, int]:
+        """Return what a row or person moves: N and L, in steps, rounded up."""
+        step = 4**resolution_bits
+        return ceil(self.nuclear * step), ceil(self.counts * step) + self.cells
 
-def matrix_space(layout: Layout) -> MatrixSpace:
+
+def matrix_space(
+    layout: Layout, *, rows_counted: int | None = None, replaced: bool = False
+) -> MatrixSpace:
     """Return the space of a layout.
 
-    Raise `SettingError` if it has no products, a secret number of rows, too many columns, or
-    weights whose noise has too few digits.
+    ``rows_counted`` is c where people are protected, None for rows. ``replaced`` asks for what a
+    replaced row or person moves where the number of rows, or the people's total weight, is secret;
+    a person's weight is from 1 to c. Raise `SettingError` if it has no products, a secret number of
+    rows without sums, too many columns, or weights whose noise has too few digits.
     """
     if not layout.with_products:
         raise SettingError("matrix-laplace noise needs products of columns")
-    if layout.with_count:
-        raise SettingError("matrix-laplace noise would give a secret number of rows away")
+    if layout.with_count and not layout.with_sums:
+        raise SettingError("matrix-laplace noise of a secret number of rows needs column sums")
     weight = _sum_weight(layout)
     if layout.unit_ball:
-        nuclear = _ball(weight) if layout.with_sums else Fraction(2)
-        blocks = 0
+        both, blocks = _ball(weight) if layout.with_sums else Fraction(2), 0
+        one = 1 + weight**2
     else:
         squares = [_square(layout, start, stop) for start, stop in layout.groups]
-        nuclear = 2 * (weight**2 + sum(squares, Fraction(0)))
-        blocks = sum(kind is ColumnKind.INDICATOR for kind in layout.attribute_kinds)
+        one = weight**2 + sum(squares, Fraction(0))
+        both, blocks = 2 * one, len(_blocks(layout))
     side = layout.n_columns + layout.with_sums
     if side > LARGEST_SIDE:
         raise SettingError(
@@ -174,14 +225,24 @@ def matrix_space(layout: Layout) -> MatrixSpace:
         )
     if largest_factor(layout) > _LARGEST_FACTOR:
         raise SettingError("the weights of this release leave too few digits of its noise")
-    tables = layout.table_weight * len(layout.tables) if layout.tables else Fraction(0)
-    histograms = layout.histogram_weight * len(layout.histograms)
+    counted = [layout.table_weight] * len(layout.tables)
+    counted += [layout.histogram_weight] * len(layout.histograms)
+    once, c = sum(counted, Fraction(0)), rows_counted or 1
+    if not layout.with_count:
+        nuclear, counts = both, 2 * once
+    elif replaced:
+        nuclear = max(c * both, (c - 1) * one + both, c * one)
+        counts = max(2 * c, c + 1) * once
+    else:
+        nuclear, counts = c * one, c * once
     return MatrixSpace(
         side=side,
         rank=side - blocks,
         nuclear=nuclear,
-        counts=2 * (tables + histograms),
-        entries=layout.n_moments,
+        counts=counts,
+        entries=layout.n_moments + layout.with_count,
+        cells=0 if rows_counted is None else layout.n_cells,
+        divided=int(rows_counted is not None),
     )
 
 
@@ -194,9 +255,9 @@ class MatrixScales:
     counts_scale: int
 
     def cost(self, change: int, cells: int, *, rounded: int) -> Fraction:
-        """Return the epsilon of (5), exactly.
+        """Return the epsilon of (6), exactly.
 
-        ``change`` is k N and ``cells`` k L, in steps; ``rounded`` is D h.
+        ``change`` is k N and ``cells`` k L, in steps; ``rounded`` is D h, or D (h + 1).
         """
         counts = Fraction(cells, self.counts_scale) if cells else Fraction(0)
         return Fraction(change, 2 * self.scale) + Fraction(rounded, self.blanket) + counts
@@ -205,7 +266,7 @@ class MatrixScales:
 def matrix_scales(
     space: MatrixSpace, *, epsilon: Fraction, rows: int, honest: int, resolution_bits: int
 ) -> MatrixScales:
-    """Return noise that costs epsilon at most, by (5); ``rows`` is k, ``honest`` is h.
+    """Return noise that costs epsilon at most, by (6); ``rows`` is k, ``honest`` is h.
 
     The blanket takes the share of epsilon that makes ``m c^2 + b^2`` least, up to roots: with
     shares 1 - s and s these are ``m C^2 / (1 - s)^2 + B^2 / s^2``, so s is r / (1 + r) for the cube
@@ -216,11 +277,10 @@ def matrix_scales(
         raise SettingError(f"epsilon must be a fraction above 0, not {epsilon!r}")
     rows = require_integer(rows, name="rows", least=1, largest=LARGEST_SCALE)
     honest = require_integer(honest, name="honest", least=1, largest=MOST_HONEST)
-    step = 4**resolution_bits
-    change, cells = rows * ceil(space.nuclear * step), rows * ceil(space.counts * step)
+    change, cells = (rows * each for each in space.changes(resolution_bits))
     root = Fraction(_root(Fraction(space.columns), 2), 1 << _BITS)
     width = (Fraction(change, 2) + cells / root) / epsilon
-    blanket = space.entries * honest / epsilon
+    blanket = space.entries * (honest + space.divided) / epsilon
     ratio = max(_root(blanket**2 / (space.columns * width**2), 3), 1)
     share = Fraction(ratio, ratio + (1 << _BITS))
     scale = ceil(width / (1 - share))
@@ -242,45 +302,51 @@ def matrix_cost(
     space: MatrixSpace, scales: MatrixScales, *, rows: int, honest: int, resolution_bits: int
 ) -> Fraction:
     """Return the epsilon of noise in a space, exactly (`MatrixScales.cost`)."""
-    step = 4**resolution_bits
-    change, cells = rows * ceil(space.nuclear * step), rows * ceil(space.counts * step)
-    return scales.cost(change, cells, rounded=space.entries * honest)
+    change, cells = (rows * each for each in space.changes(resolution_bits))
+    return scales.cost(change, cells, rounded=space.entries * (honest + space.divided))
 
 
 def released_noise(layout: Layout, drawn: NDArray[Any]) -> NDArray[Any]:
-    """Return the noise of each sum and product of a release, (D,), for a drawn Z.
+    """Return the noise of each sum and product, and of a secret number of rows, for a drawn Z.
 
-    ``drawn`` is a symmetric matrix of normals' products in all coordinates, (side, side), as
-    Python integers in units of 2^-`FRACTION_BITS`; it need not lie in V, as blocks are centred
-    here. The result has the same units, and every division in it is rounded down: `draw_matrix`
-    bounds what that is worth. For simulations, ``drawn`` may be of float64.
+    The result, (D,), has the number of rows last. ``drawn`` is a symmetric matrix of normals'
+    products in all coordinates, (side, side), as Python integers in units of 2^-`FRACTION_BITS`; it
+    need not lie in V, as blocks are centred here. The result has the same units, and every division
+    in it is rounded down: `draw_matrix` bounds what that is worth. For simulations, ``drawn`` may
+    be of float64.
     """
-    noise = _centred(layout, drawn)
-    if layout.unit_ball:
-        i, j = layout.product_index
-        first = int(layout.with_sums)
-        return np.concatenate(
-            [noise[0, 1:] if layout.with_sums else noise[0, :0], noise[i + first, j + first]]
-        )
-    weight, scales = _sum_weight(layout), _column_scales(layout).astype(drawn.dtype)
-    rows = _rows_noise(layout, noise)  # of each column's sum over w
-    sums = _over(rows * weight.numerator, weight.denominator)
+    noise, number = _centred(layout, drawn), _number_noise(layout, drawn)
+    last = [_weigh([(layout.count_weight, number)])] if layout.with_count else []
     i, j = layout.product_index
+    if layout.unit_ball:
+        first = int(layout.with_sums)
+        sums = noise[0, 1:] if layout.with_sums else noise[0, :0]
+        return np.concatenate([sums, noise[i + first, j + first], np.array(last, drawn.dtype)])
+    weight, scales = _sum_weight(layout), _column_scales(layout).astype(drawn.dtype)
+    rows = _rows_noise(layout, noise)  # of each column's sum over w, n's part apart
     labels = _labels(layout).astype(drawn.dtype)
+    own = labels > 0
+    sums = _over(rows * weight.numerator, weight.denominator)
     products = _over(noise[i + 1, j + 1], scales[i] * scales[j])
     for one, other in ((i, j), (j, i)):
-        block = labels[other] > 0
+        block = own[other]
         products[block] += _over(rows[one[block]], labels[other[block]])
-    return np.concatenate([sums, products * layout.packed_product_weights.astype(drawn.dtype)])
+    if layout.with_count:
+        parts = number * weight.numerator
+        sums[own] += _over(parts, labels[own] * weight.denominator)
+        both = own[i] & own[j]
+        products[both] += _over(number, labels[i[both]] * labels[j[both]])
+    products = products * layout.packed_product_weights.astype(drawn.dtype)
+    return np.concatenate([sums, products, np.array(last, drawn.dtype)])
 
 
 def draw_matrix(
     layout: Layout, scale: int, columns: int, *, honest: int, entropy: EntropySource
 ) -> NDArray[np.int64]:
-    """Draw the noise of all sums and products, or one owner's part, in whole steps modulo 2^64.
+    """Draw the noise of `released_noise`, or one owner's part, in whole steps modulo 2^64.
 
     ``columns`` is m, or ceil(m / h) for one of h owners; the result has shape (D,). Raise
-    `SettingError` if divisions could round by more than (5) allows, 1 / (4 h) of a step.
+    `SettingError` if divisions could round by more than (6) allows, 1 / (4 h) of a step.
     """
     space = matrix_space(layout)
     if 8 * honest * largest_factor(layout) >= 1 << KEPT_BITS:
@@ -289,8 +355,16 @@ def draw_matrix(
     return round_noise(released_noise(layout, drawn))
 
 
+def in_place(layout: Layout, noise: NDArray[Any]) -> NDArray[Any]:
+    """Return noise of the matrix and then of cells, (D,), in the order of a release."""
+    if not layout.with_count:
+        return noise
+    n = layout.n_moments
+    return np.concatenate([noise[:n], noise[n + 1 :], noise[n : n + 1]])
+
+
 def simulated_matrix(layout: Layout, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw noise of sums and products for c = 1 in floating point, (D,): it protects nothing."""
+    """Draw `released_noise` for c = 1 in floating point, (D,): it protects nothing."""
     side = matrix_space(layout).side
     drawn = _wishart(side, columns, rng) - _wishart(side, columns, rng)
     noise: NDArray[np.float64] = released_noise(layout, drawn)
@@ -329,16 +403,116 @@ def round_noise(noise: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 def largest_factor(layout: Layout) -> Fraction:
-    """Return a bound on the noise of an entry over the largest entry of Z."""
-    if layout.unit_ball:
-        return Fraction(1)
+    """Return a bound on the noise of an entry over the largest entry of Z: F, for its digits."""
     weight = _sum_weight(layout)
+    number = Fraction(0)
+    if layout.with_count:
+        parts = (count * size for count, _, size in _number_parts(layout))
+        number = (weight**2 + sum(parts, Fraction(0))) / _number_square(layout)
+    if layout.unit_ball:
+        return max(Fraction(1), layout.count_weight * number)
     factor = Fraction(4)  # of centring: each entry less the means of a row, a column and a block
-    of_rows = (
-        factor * (2 + 2 / weight) / weight
-    )  # (3) and (4), whose denominators are 2 w^2 or more
-    products = factor + 2 * of_rows
-    return max(weight * of_rows, products * layout.largest_weight)
+    of_rows = factor * (2 + 2 / weight) / weight  # denominators of (3), (4) are 2 w^2 or more
+    products = factor + 2 * of_rows + number
+    return max(
+        weight * (of_rows + number),
+        products * layout.largest_weight,
+        layout.count_weight * number,
+    )
+
+
+@lru_cache(maxsize=64)
+def largest_form(layout: Layout) -> Fraction:
+    """Return the largest ``|Y|_F^2`` of an entry's noise <Z, Y>, or of a pair of such columns."""
+    weight = _sum_weight(layout)
+    number = 1 / _number_square(layout) if layout.with_count else Fraction(0)
+    found = [layout.count_weight**2 * number]
+    if layout.unit_ball:
+        return max(Fraction(1), *found)
+    sorts = {
+        (kind, stop - start if kind is ColumnKind.INDICATOR else 0, int(scale))
+        for (start, stop), scale in zip(layout.groups, _attribute_scales(layout), strict=True)
+        for kind in layout.kinds[start:stop]
+    }
+    sums = {each: _sum_form(each, weight) for each in sorts}
+    shares = {each: Fraction(1, each[1]) if each[1] else Fraction(0) for each in sorts}
+    for each, own in sums.items():
+        found.append(weight**2 * (own + shares[each] ** 2 * number))
+        if each[0] is ColumnKind.NUMERIC:
+            found.append(Fraction(layout.square_weight**2, each[2] ** 4))
+    for one, other in combinations_with_replacement(sums, 2):
+        a, b = shares[one], shares[other]
+        parts = (1 - a) * (1 - b) / (2 * (one[2] * other[2]) ** 2)
+        parts += sums[one] * b**2 + sums[other] * a**2 + number * (a * b) ** 2
+        found.append(max(one[2], other[2]) ** 2 * parts)  # a product with a target has its weight
+    return max(found)
+
+
+def _sum_form(sort: tuple[ColumnKind, int, int], weight: Fraction) -> Fraction:
+    """Return ``|Y|_F^2`` of the noise of a column's sum over w, by (3) or (4)."""
+    kind, labels, scale = sort
+    below = 2 * (weight * scale) ** 2
+    if kind is ColumnKind.INDICATOR:
+        return (1 - Fraction(1, labels)) / (below + scale**4 * (1 - Fraction(2, max(labels, 2))))
+    return 1 / (below + (Fraction(scale**4, 4) if kind is ColumnKind.MISSING else 0))
+
+
+def number_form(layout: Layout) -> Fraction:
+    """Return ``|Y|_F^2`` of the noise of a secret number of rows: 1 / q of (5)."""
+    return 1 / _number_square(layout)
+
+
+def _number_parts(layout: Layout) -> list[tuple[Fraction, int, Fraction]]:
+    """Return for binaries and blocks what a part of (5) takes, its first column, and its size.
+
+    What it takes is s^2 / 4, or s^2 / K; its size the sum of magnitudes of what is taken of Z: 1
+    of a square, 2 (K - 1) of the trace of a centred block.
+    """
+    if layout.unit_ball:
+        return []
+    parts = []
+    for (start, stop), scale in zip(layout.groups, _attribute_scales(layout), strict=True):
+        square = Fraction(scale**2)
+        if layout.kinds[start] is ColumnKind.INDICATOR:
+            parts.append((square / (stop - start), start, Fraction(2 * (stop - start - 1))))
+        elif layout.kinds[start] is ColumnKind.BINARY:
+            parts.append((square / 4, start, Fraction(1)))
+    return parts
+
+
+def _number_square(layout: Layout) -> Fraction:
+    """Return q of (5)."""
+    parts = (
+        each**2 * (size / 2 if layout.kinds[start] is ColumnKind.INDICATOR else 1)
+        for each, start, size in _number_parts(layout)
+    )
+    return _sum_weight(layout) ** 4 + sum(parts, Fraction(0))
+
+
+def _number_noise(layout: Layout, drawn: NDArray[Any]) -> Any:
+    """Return the noise of a secret number of rows, (5), of an uncentred Z; 0 of a public one."""
+    if not layout.with_count:
+        return 0
+    taken = [(_sum_weight(layout) ** 2, drawn[0, 0])]
+    ends = dict(layout.groups)
+    for each, start, _ in _number_parts(layout):
+        block = drawn[start + 1 : ends[start] + 1, start + 1 : ends[start] + 1]
+        n = len(block)
+        if layout.kinds[start] is ColumnKind.INDICATOR:  # the trace of the centred block
+            taken.append((each / n, n * np.trace(block) - block.sum()))
+        else:
+            taken.append((each, block[0, 0]))
+    square = _number_square(layout)
+    return _weigh((each / square, value) for each, value in taken)
+
+
+def _weigh(terms: Iterable[tuple[Fraction, Any]]) -> Any:
+    """Return the weighted sum of exact integers, rounded down once, or of floats."""
+    known = [(weight, value) for weight, value in terms]
+    if any(isinstance(value, float) for _, value in known):
+        return sum(float(weight) * value for weight, value in known)
+    below = lcm(*(weight.denominator for weight, _ in known))
+    return sum(weight.numerator * (below // weight.denominator) * v for weight, v in known) // below
 
 
 def _sum_weight(layout: Layout) -> Fraction:
@@ -346,21 +520,28 @@ def _sum_weight(layout: Layout) -> Fraction:
 
 
 def _ball(weight: Fraction) -> Fraction:
-    """Return (7) for a release with sums."""
+    """Return (8) for a release with sums."""
     return 2 * (1 + weight**2) if weight <= 1 else 4 * weight
 
 
 def _square(layout: Layout, start: int, stop: int) -> Fraction:
     """Return the largest part of ``|u|^2`` that an attribute's columns have."""
-    scale = layout.target_weight if layout.attribute_of[start] in layout.targets else 1
+    scale = _attribute_scales(layout)[layout.attribute_of[start]]
     indicator = layout.kinds[start] is ColumnKind.INDICATOR
     return scale**2 * (1 - Fraction(1, stop - start) if indicator else Fraction(1, 4))
 
 
+def _attribute_scales(layout: Layout) -> list[int]:
+    """Return the scale s of each attribute's columns, 1 for all but targets."""
+    return [
+        layout.target_weight if place in layout.targets else 1
+        for place in range(len(layout.groups))
+    ]
+
+
 def _column_scales(layout: Layout) -> NDArray[np.object_]:
-    """Return the scale s of each column, 1 for all but targets: (p,)."""
-    target = np.isin(np.asarray(layout.attribute_of), layout.targets)
-    return np.where(target, layout.target_weight, 1).astype(object)
+    """Return the scale s of each column: (p,)."""
+    return np.array(_attribute_scales(layout), dtype=object)[list(layout.attribute_of)]
 
 
 def _labels(layout: Layout) -> NDArray[np.object_]:

@@ -134,18 +134,26 @@ def calibrate_noise(
     halved_products: bool = False,
     layout: Layout | None = None,
     honest: int | None = None,
+    rows_counted: int | None = None,
 ) -> Calibration:
     """Return the least noise of a law that promises epsilon, at a delta if the law needs one.
 
-    ``halved_products`` is for unit-ball rows and a law that can halve its variance. ``layout``, and
-    ``honest`` owners that make the noise together, are for a joint law; others take any.
+    ``halved_products`` is for unit-ball rows and a law that can halve its variance. ``layout``,
+    ``honest`` owners that make the noise together, and c (``rows_counted``, None for rows) are for
+    a joint law; others take any.
     """
     k = _check_rows(max_rows_per_person)
     if layout is None:
         found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
     else:
         found, charge = law.calibrate_release(
-            sens, k, layout, honest=honest, epsilon=epsilon, delta=delta
+            sens,
+            k,
+            layout,
+            honest=honest,
+            rows_counted=rows_counted,
+            epsilon=epsilon,
+            delta=delta,
         )
     found = found.halve_products(up=True) if halved_products else found
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)

@@ -245,10 +245,12 @@ def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | Non
     if table.neighbours is NeighbourRelation.REPLACED:
         return None
     if table.unit is Unit.PERSON:
-        return calibration.law.cost(_replaced_person(table), 1)
-    row = _replaced(table)
-    larger = replace(row, l1=max(row.l1, own.l1), l2_squared=max(row.l2_squared, own.l2_squared))
-    return calibration.law.cost(larger, study.max_rows_per_person)
+        larger = _replaced_person(table)
+    else:
+        row, squared = _replaced(table), own.l2_squared
+        larger = replace(row, l1=max(row.l1, own.l1), l2_squared=max(row.l2_squared, squared))
+    cost = calibration.law.replaced_cost
+    return cost(table.layout, larger, calibration.factor, table.counted_of_person)
 
 
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:
@@ -287,6 +289,7 @@ def calibrate(study: Study) -> Calibration:
                 halved_products=halved,
                 layout=schema.layout,
                 honest=study.n_honest_owners,
+                rows_counted=schema.counted_of_person,
             )
         except SettingError as error:
             if not law.is_joint:

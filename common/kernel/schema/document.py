@@ -398,6 +398,11 @@ class Schema(BaseModel):
         return self.neighbours is NeighbourRelation.ADDED or self.rows_counted > 1
 
     @property
+    def counted_of_person(self) -> int | None:
+        """Most rows of a person that count, c; None where rows are protected and not people."""
+        return self.rows_counted if self.unit is Unit.PERSON else None
+
+    @property
     def with_count(self) -> bool:
         """Whether the number of rows is secret, and one noised number of the release."""
         return self.has_secret_rows and not self.only_tables

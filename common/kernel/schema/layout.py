@@ -153,8 +153,12 @@ class Layout:
     @cached_property
     def n_entries(self) -> int:
         """Length D of the packed vector."""
-        counts = sum(cells for _, cells in self.histograms) + sum(self.tables)
-        return self.n_moments + counts + self.with_count
+        return self.n_moments + self.n_cells + self.with_count
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of histograms and tables, which come after sums and products."""
+        return sum(cells for _, cells in self.histograms) + sum(self.tables)
 
     @property
     def with_count(self) -> bool:

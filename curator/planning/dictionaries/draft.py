@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_CONCEPT, MAX_DESCRIPTION, MAX_UNIT
-from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
 from dppca.curator.planning.dictionaries.dictionary import (
@@ -91,8 +90,6 @@ def choose_quorum(n_owners: int) -> int:
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
     """Return the text of the study file; ``source`` is the dictionary's file name, for the head."""
     law = choose_law(choices.mechanism, choices.delta)
-    if law.is_joint and choices.target is not None:
-        raise SettingError(f"mechanism {law.name} does not go with --target")
     lines = [
         f"# A study, drafted from {one_line(source)}, a {dictionary.form}. Where {DECIDE} stands,",
         "# something is left blank on purpose. Bounds and labels come from documentation and from",

@@ -60,9 +60,17 @@ def test_few_rows_are_likely_to_end_a_study_and_many_are_not() -> None:
     assert many.refusal < 1e-6
 
 
-@pytest.mark.parametrize("changes", [{"covariance": "within"}, {"mechanism": "matrix-laplace"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"covariance": "within"},
+        {"mechanism": "matrix-laplace", "row_norm": {"include_sums": False}},
+    ],
+)
 def test_a_study_that_would_be_refused_with_the_other_relation_has_one(
     changes: dict[str, Any],
 ) -> None:
-    study = make_study(FLAGS, owners=["a", "b"], **changes)
+    scaled = {"type": "numeric", "centre": 0, "scale": 1}
+    of = [{"name": f"x{i}", **scaled} for i in range(3)] if "row_norm" in changes else FLAGS
+    study = make_study(of, owners=["a", "b"], **changes)
     assert len(compare_promises(study, calibrate(study), [500, 500])) == 1

@@ -16,6 +16,7 @@ from dppca.common.kernel.privacy.noise import wishart
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.noise.normals import Normals
 from dppca.common.kernel.privacy.release import calibrate
+from dppca.owner.selftest import joint_noise
 from dppca.owner.selftest.joint_noise import (
     LEAST_RELEASES,
     audit_joint_noise,
@@ -100,7 +101,7 @@ def test_a_release_that_came_again_is_found() -> None:
 def test_real_releases_and_shares_pass() -> None:
     findings = audit_joint_noise(n_releases=200, advance=lambda _: None)
 
-    assert [each.check for each in findings if not each.passed] == []
+    assert [each.says for each in findings if not each.passed] == []
     assert [each.check for each in findings] == [
         "Matrix-Laplace contribution: distribution",
         "Matrix-Laplace masked contribution: distribution",
@@ -126,12 +127,26 @@ def test_normals_on_a_grid_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "random bits were taken" in found.says
 
 
-def test_a_sensitivity_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (lambda space: replace(space, nuclear=space.nuclear * 9 / 10), "rows replaced: epsilon"),
+        # Averages of a person's rows are rounded once more, which breaks what blocks keep.
+        (lambda space: replace(space, divided=0), "people replaced: epsilon"),
+        (lambda space: replace(space, entries=space.entries - 1), "rows added: epsilon"),
+    ],
+    ids=["a smaller norm", "a division that is not paid", "a number that is not paid"],
+)
+def test_a_sensitivity_that_is_too_small_is_found(
+    fault: Callable[[Any], Any], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     true = matrix_noise.matrix_space
 
-    def smaller(layout: Any) -> Any:
-        return replace(true(layout), nuclear=true(layout).nuclear * 9 / 10)
+    def smaller(*args: Any, **asked: Any) -> Any:
+        return fault(true(*args, **asked))
 
     monkeypatch.setattr(laws, "matrix_space", smaller)
 
-    assert not audit_joint_noise(n_releases=5, advance=lambda _: None)[-1].passed
+    judged = joint_noise._judge_charge("matrix-laplace")
+    assert not judged.passed
+    assert found in judged.says

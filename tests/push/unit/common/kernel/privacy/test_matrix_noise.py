@@ -16,6 +16,7 @@ from dppca.common.kernel.privacy.matrix_noise import (
     matrix_cost,
     matrix_scales,
     matrix_space,
+    number_form,
     released_noise,
     round_noise,
 )
@@ -311,12 +312,62 @@ def test_release_of_tables_alone_has_no_matrix() -> None:
         matrix_space(layout)
 
 
-def test_secret_number_of_rows_is_refused() -> None:
-    # 1/K times the number of rows is taken off labels' sums: they would add up to it exactly.
-    layout = replace(make_layout(["num", 3]), count_unit=4**10)
+def test_secret_number_of_rows_needs_the_sums_whose_constant_counts_them() -> None:
+    layout = replace(make_ball(3, None), count_unit=4**10)
 
-    with pytest.raises(SettingError, match="secret number of rows"):
+    with pytest.raises(SettingError, match="secret number of rows needs column sums"):
         matrix_space(layout)
+
+
+def test_people_and_secret_numbers_move_what_is_worked_out_by_hand() -> None:
+    # w = 3/4, a number, a binary and a block of 3: |u|^2 <= 9/16 + 1/4 + 1/4 + 2/3 = 83/48.
+    layout = replace(
+        make_layout(["num", "bin", 3], counted=True), tables=(6, 4), table_unit=2**19
+    )  # each cell weighs 1/2
+    open_layout = replace(layout, count_unit=0)
+    one, step = Fraction(83, 48), 4**10
+
+    def found(layout: Layout, **asked: Any) -> tuple[Any, ...]:
+        space = matrix_space(layout, **asked)
+        return space.nuclear, space.changes(10)[1], space.entries, space.divided
+
+    moments = layout.n_moments
+    assert found(open_layout) == (2 * one, 2 * step, moments, 0)
+    assert found(open_layout, rows_counted=1) == (2 * one, 2 * step + 10, moments, 1)
+    assert found(layout) == (one, step, moments + 1, 0)
+    assert found(layout, replaced=True) == (2 * one, 2 * step, moments + 1, 0)
+    assert found(layout, rows_counted=3) == (3 * one, 3 * step + 10, moments + 1, 1)
+    assert found(layout, rows_counted=3, replaced=True) == (6 * one, 6 * step + 10, moments + 1, 1)
+
+
+@pytest.mark.parametrize("weight", [Fraction(1, 2), Fraction(8)])
+def test_replaced_rows_of_the_ball_move_no_less_than_added_ones(weight: Fraction) -> None:
+    # 2 (1 + w^2) or 4 w; 1 + w^2 for an added row, which is more from w = 2 + sqrt(3) on.
+    ball = make_ball(3, weight, counted=True)
+
+    assert matrix_space(ball).nuclear == 1 + weight**2
+    assert matrix_space(ball, replaced=True).nuclear == max(
+        1 + weight**2, 4 * weight if weight > 1 else 2 + 2 * weight**2
+    )
+
+
+def test_noise_of_the_number_of_rows_is_what_all_that_counts_them_leaves() -> None:
+    # w = 1: q = 1 + 2/16 + 2/9 for two binaries and a block of 3, and targets count s^4 times.
+    layout = make_layout(["bin", "num", 3, "bin"], weight=Fraction(1), counted=True)
+    weighted = replace(layout, targets=(2, 3), target_weight=2)
+
+    assert number_form(layout) == 1 / (1 + Fraction(2, 16) + Fraction(2, 9))
+    assert number_form(weighted) == 1 / (1 + Fraction(17, 16) + 16 * Fraction(2, 9))
+    assert number_form(make_ball(2, Fraction(1, 2), counted=True)) == 16
+
+
+def test_sums_over_people_pay_for_one_more_rounding() -> None:
+    # 16/160 + 9 (3 + 1)/72 + (8 + 5)/52: N, D and L of people, whose 5 cells move by a step more.
+    space = MatrixSpace(4, 4, Fraction(4), Fraction(2), 9, cells=5, divided=1)
+
+    found = matrix_cost(space, MatrixScales(80, 72, 52), rows=1, honest=3, resolution_bits=1)
+
+    assert found == Fraction(1, 10) + Fraction(1, 2) + Fraction(1, 4)
 
 
 def test_weights_that_leave_too_few_digits_are_refused() -> None:

@@ -1,5 +1,6 @@
 from decimal import Decimal
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from dppca.common.kernel.privacy.release import (
 )
 from dppca.common.kernel.privacy.sensitivity import real_l1, sensitivity
 from dppca.common.kernel.schema import encode
+from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study
 from tests.support.studies import make_schema, make_study
 
@@ -247,7 +249,13 @@ def test_shares_of_a_joint_release_have_its_columns_and_no_promise_is_left_of_fe
     study = _joint()
     layout = study.table.layout
     law, charge = MatrixLaplaceLaw.calibrate_release(
-        calibrate(study).sensitivity, 1, layout, honest=3, epsilon=Decimal(1), delta=None
+        calibrate(study).sensitivity,
+        1,
+        layout,
+        honest=3,
+        rows_counted=None,
+        epsilon=Decimal(1),
+        delta=None,
     )
     m = law.degrees
     assert law.share_weight(3) == Fraction(-(-m // 3), m)
@@ -259,6 +267,56 @@ def test_shares_of_a_joint_release_have_its_columns_and_no_promise_is_left_of_fe
     assert 0.5 < products.var() / float(3 * law.share_weight(3)) < 1.5
     with pytest.raises(SettingError, match="another release"):
         law.draw_release(layout, None, entropy=entropy)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"targets": ["y"], "target_weight": 3},
+        {"covariance": "within"},
+        {"unit": "person", "max_rows_per_person": None},
+        {"neighbours": "added", "max_rows_per_person": 3},
+        {"neighbours": "added", "unit": "person", "rows_counted": 4, "max_rows_per_person": None},
+        {"unit": "person", "rows_counted": 4, "max_rows_per_person": None},
+    ],
+    ids=["targets", "within", "people", "rows added", "people added", "people weighed"],
+)
+def test_a_joint_release_of_any_promise_costs_what_it_claims(changes: dict[str, Any]) -> None:
+    study = _joint(tables=[{"table": ["y", "z"]}], **changes)
+    noise, layout = calibrate(study), study.table.layout
+    own = noise.law.cost(noise.sensitivity, noise.factor)
+    assert noise.charge.covers(own)
+    assert own.epsilon > Decimal("0.499") * noise.charge.epsilon / Decimal("0.5")
+    people = int(isinstance(study.unit, Person))
+    moments = (PeopleMoments if people else Moments)(50, np.arange(layout.n_entries))
+    release = _draw(study, moments, SeededEntropy(1))
+    drawn = noise.law.draw_release(layout, None, entropy=SeededEntropy(1))
+    assert np.array_equal(release.packed, moments.packed + drawn)
+    facts = noise.law.parameters()
+    assert (facts["entries"], facts["divided"]) == (layout.n_moments + layout.with_count, people)
+    assert facts["counts_l1"] % 4**14 == 6 * people  # the cells of a table of 2 by 3
+    # If people are replaced, where their number is secret: twice what one that is added moves.
+    if (replaced := replaced_charge(study, noise)) is not None:
+        matrix = Decimal(noise.factor * facts["nuclear"]) / (2 * facts["scale"])
+        cells = Decimal(noise.factor * (facts["counts_l1"] - 6 * people)) / facts["counts_scale"]
+        assert replaced.epsilon == pytest.approx(own.epsilon + matrix + cells, rel=Decimal("1e-9"))
+
+
+@pytest.mark.parametrize("bits", [10, 14])
+def test_a_secret_number_has_the_noise_that_is_said_after_the_cells(bits: int) -> None:
+    study = _joint(tables=[{"table": ["y", "z"]}], neighbours="added", resolution_bits=bits)
+    layout, law, n = study.table.layout, calibrate(study).law, 600
+    entropy = SeededEntropy(4)
+    drawn = np.stack([law.draw_release(layout, None, entropy=entropy) for _ in range(n)])
+    deviation = law.deviation_of_rows(layout)
+    assert drawn[:, -1].std() == pytest.approx(deviation, rel=0.12)
+    assert deviation < 1.05 * sqrt(2) * law.deviation  # that of a square, or less
+    assert drawn[:, layout.n_moments : -1].std() == pytest.approx(law.of_counts.deviation, rel=0.12)
+    widest = np.abs(drawn).max() / law.largest(drawn.size)
+    assert 0.05 < widest < 0.6  # a bound for 1e-18 is some times what 600 draws reach
+    labels = drawn[:, : layout.n_sums][:, -3:].sum(axis=1) - drawn[:, -1]
+    parts = np.abs(labels / law.parameters()["blanket"])
+    assert parts.mean() < 4  # labels add up to the number but for their blankets
 
 
 def test_a_joint_study_with_too_many_columns_is_refused_with_the_reason() -> None:

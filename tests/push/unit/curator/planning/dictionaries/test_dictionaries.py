@@ -565,7 +565,7 @@ def test_a_draft_has_the_grid_and_weights_of_its_law_and_says_which_has_less_noi
     assert (schema["sum_weight"], schema["resolution_bits"]) == (0.75, 14)
     told = draft_study(dictionary, Choices(joint=("matrix-laplace", 0.512)), source="columns.csv")
     assert "  mechanism: laplace # `--mechanism matrix-laplace` has 0.51 times the noise" in told
-    with pytest.raises(SettingError, match="does not go with --target"):
-        draft_study(
-            dictionary, Choices(mechanism="matrix-laplace", target="sex"), source="columns.csv"
-        )
+    aimed = draft_study(
+        dictionary, Choices(mechanism="matrix-laplace", target="sex"), source="columns.csv"
+    )
+    assert yaml.safe_load(aimed)["schema"]["targets"] == ["sex"]
