@@ -18,7 +18,7 @@ Reference: RFC 5280 (certificates), RFC 2986 (requests).
 import ipaddress
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -48,7 +48,7 @@ from dppca.common.kernel.identity.tls import (
     x509_faults,
 )
 from dppca.common.shell.stray_keys import AUTHORITY_KEY
-from dppca.curator.certificates.issued import ISSUED, lock_folder, valid_certificates
+from dppca.curator.certificates.issued import ISSUED, lock_folder, read_issued, valid_certificates
 
 CA_KEY = AUTHORITY_KEY
 _ALTERNATIVES = x509.SubjectAlternativeName
@@ -151,7 +151,7 @@ def sign_request(
 
     ``request`` is PEM, written by ``dppca-owner init``; ``name`` is the owner that the operator
     expects, None for any owner; ``renews`` is the serial number, in hexadecimal, of the owner's
-    valid certificate that this one is to replace: without it a second key for the name is refused.
+    certificate that this one is to replace: without it a second key beside a valid one is refused.
     Raise `IdentityError` for a file that is no request, a bad signature, another name or role than
     expected, a weak key, or a second key, and `SettingError` if the output exists already, or the
     owner has no such certificate.
@@ -163,7 +163,8 @@ def sign_request(
     authority, _ = load_authority(folder)
     with lock_folder(folder):  # of two operators at once, one sees what the other signed
         valid = valid_certificates(folder, authority, identity, now=now)
-        _require_one_key(valid, identity, key, renews)
+        signed = {_serial(each) for each in read_issued(folder) if parse_identity(each) == identity}
+        _require_one_key(valid, signed, identity, key, renews)
         certificate = _certify(folder, key, identity, (), days, now)
     _write_new(output, certificate.public_bytes(Encoding.PEM), mode=0o644)
     return _made(certificate, key, output, identity.name, identity.role)
@@ -189,21 +190,31 @@ def _open_request(request: bytes) -> tuple[Identity, ec.EllipticCurvePublicKey]:
     return _read_request(document), key
 
 
+def _serial(certificate: x509.Certificate) -> str:
+    return f"{certificate.serial_number:x}"
+
+
 def _require_one_key(
     valid: Sequence[x509.Certificate],
+    signed: Collection[str],
     identity: Identity,
     key: ec.EllipticCurvePublicKey,
     renews: str | None,
 ) -> None:
-    """Raise unless all valid certificates have this key, or the one that it renews is named."""
-    serials = {f"{each.serial_number:x}": each for each in valid}
+    """Raise unless all valid certificates have this key, or the one that it renews is named.
+
+    ``signed`` are the serial numbers of all that the owner ever had: one that has ended, or was
+    revoked after a theft, may be named, too, but takes no other's place.
+    """
+    serials = {_serial(each): each for each in valid}
     if renews is not None:
-        if renews.lower() not in serials:
+        if renews.lower() not in signed:
             raise SettingError(
-                f"--renews {renews}: owner {identity.name} has no valid certificate with this "
-                "serial number: see `dppca-curator pki list`"
+                f"--renews {renews}: owner {identity.name} has no certificate with this serial "
+                "number: see `dppca-curator pki list`"
             )
-        return
+        if renews.lower() in serials:
+            return
     others = [serial for serial, each in serials.items() if each.public_key() != key]
     if others:
         raise IdentityError(

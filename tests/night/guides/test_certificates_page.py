@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import ChainError, IdentityError
 from dppca.common.kernel.identity.tls import load_credentials
@@ -16,6 +18,7 @@ from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.page_shell import PageShell, read_blocks
 from tests.support.patience import wait_until
+from tests.support.requirements import miss
 from tests.support.sites import OwnerSite, policy_text
 from tests.support.studies import make_study
 
@@ -29,6 +32,7 @@ STEPS = {
     "renew": "dppca-owner --site hospital renew && "
     f'{SIGN} --renews "$NUMBER" --request hospital/next/request.pem --output renewed.pem && '
     "dppca-owner --site hospital renew --certificate renewed.pem",
+    "too-late": "dppca-owner --site hospital doctor || test $? = 41",
 }
 """What the page leaves to others, between its own blocks."""
 
@@ -127,3 +131,39 @@ def test_what_a_thief_of_the_key_sent_is_disowned_as_the_page_says(
     assert site.contribute(own)[0] == 0
     code, fetched = site.run("components", "nltcs", "--wait", "300")
     assert (code, fetched["disowned"]) == (0, "Key stolen on 3 May, certificate revoked.")
+
+
+def test_a_year_later_the_pages_commands_replace_what_has_ended(
+    daemon: Curator, shell: PageShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon's and the owner's certificates have ended; the authority's has not."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if library is None:
+        miss("faketime", "apt-get install faketime")
+    shell.run("init")
+    daemon.stop()
+
+    later = {"LD_PRELOAD": str(library), "FAKETIME": "+400d", "DONT_FAKE_MONOTONIC": "1"}
+    later["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
+    shell.variables |= later
+    for name, value in later.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Exception, match="certificate of curator hub expired on"):
+        daemon.start()
+    shell.run("change-daemon")
+    daemon.start()
+    said = shell.run("too-late")
+    assert "BROKEN   certificates: the certificate of owner hospital expired on" in said
+    assert "the operator signs this owner's request.pem again" in said
+    (old,) = _numbers(tmp_path)
+    shell.variables["NUMBER"] = old
+    shell.run("renew")
+    shell.run("revoke-old")
+    (new,) = _numbers(tmp_path)
+    assert new != old
+    (end,) = (
+        each.expires
+        for each in list_certificates(tmp_path / "authority").certificates
+        if each.serial == new
+    )
+    assert end - utc_now() > timedelta(days=400 + 360)

@@ -333,12 +333,45 @@ def test_a_key_is_replaced_where_the_operator_names_its_certificate(
     sign(authority, request_for("hospital-b"), tmp_path / "other.pem")
     first, other = _serials(authority)
     for wrong in ("ab", other):
-        with pytest.raises(SettingError, match="no valid certificate"):
+        with pytest.raises(SettingError, match="has no certificate with this serial"):
             renewed(wrong, "second.pem")
     renewed(first.upper(), "second.pem")
     assert len(_serials(authority)) == 3
     with pytest.raises(IdentityError, match="already"):
         sign(authority, request_for("hospital-a", key=key), tmp_path / "third.pem")
+
+
+@pytest.mark.parametrize("how", ["ended", "revoked"])
+def test_a_certificate_that_has_ended_or_was_revoked_may_be_named_but_stands_for_no_other(
+    authority: Path, tmp_path: Path, how: str
+) -> None:
+    """The site's message and the pages name `--renews` whether the old one is valid or not."""
+
+    def renewed(output: str) -> None:
+        sign_request(
+            authority,
+            request=request_for("hospital-a"),
+            name=None,
+            output=tmp_path / output,
+            days=30,
+            now=NOW + timedelta(days=20),
+            renews=first,
+        )
+
+    sign_request(
+        authority,
+        request=request_for("hospital-a"),
+        name=None,
+        output=tmp_path / "first.pem",
+        days=10 if how == "ended" else 30,
+        now=NOW,
+    )
+    (first,) = _serials(authority)
+    if how == "revoked":
+        revoke(authority, now=NOW, serial=first)
+    renewed("second.pem")
+    with pytest.raises(IdentityError, match="already has a valid certificate with another key"):
+        renewed("third.pem")
 
 
 def test_the_same_key_is_certified_again_without_a_word(authority: Path, tmp_path: Path) -> None:
