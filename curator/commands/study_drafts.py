@@ -19,12 +19,12 @@ from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import KNOWN_FILE, Whole, emit, prints, steps_lines
+from dppca.common.shell.dictionaries.dictionary import Omission
 from dppca.common.shell.outputs import FileLaw, output_file
-from dppca.curator.planning.dictionaries.dictionary import Omission
 
 if TYPE_CHECKING:
-    from dppca.curator.planning.dictionaries.draft import Choices
     from dppca.curator.planning.proposals import NumbersProposal
+    from dppca.curator.planning.study_draft import Choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,8 @@ def _stated_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=KNOWN_FILE,
     required=True,
     help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, missing_values, "
-    "unit, concept, description), REDCap's, or a Frictionless table schema.",
+    "unit, concept, description), REDCap's, a Frictionless table schema, or the two sheets of Opal "
+    "or of a DataSchema (.xlsx).",
 )
 @click.option(
     "--missing-values",
@@ -140,15 +141,15 @@ def new(
       dppca-curator study new --columns dictionary.csv --output study.yaml --name heart \\
           --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1 --rows 7000
     """
-    from dppca.curator.planning.dictionaries.dictionary import read_codes
-    from dppca.curator.planning.dictionaries.draft import (
+    from dppca.common.shell.dictionaries.dictionary import read_codes
+    from dppca.common.shell.dictionaries.recognition import read_dictionary
+    from dppca.curator.planning.study_draft import (
         Choices,
         choose_deadline,
         draft_study,
         open_places,
         policy_format,
     )
-    from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
     stated = Stated(**{each.name: given.pop(each.name) for each in fields(Stated)})
     choices = Choices(stated=stated, deadline=choose_deadline(utc_now()), **given)
@@ -250,8 +251,13 @@ def _weigh_squares(text: str, choices: Choices) -> int:
 
 @click.command("check")
 @click.argument("file", type=KNOWN_FILE)
+@output_file(
+    "--export",
+    help="Also write its attributes as the two sheets of Opal and of a DataSchema (.xlsx).",
+    law=FileLaw(),
+)
 @prints(CheckedStudyDocument)
-def check(file: Path, *, as_json: bool) -> None:
+def check(file: Path, export: Path | None, *, as_json: bool) -> None:
     """Say whether the study FILE is valid, and what is wrong.
 
     Needs no curator, reads no rows.
@@ -269,6 +275,7 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
     from dppca.common.kernel.schema.attributes import list_labels
     from dppca.common.kernel.schema.texts import labels_of_one_number
+    from dppca.common.shell.dictionaries.data_schemas import write_workbook
     from dppca.common.shell.missing_values import describe_missing
     from dppca.common.shell.study_header import StudyHeader
     from dppca.common.shell.study_words import waits_for_ever
@@ -277,6 +284,8 @@ def check(file: Path, *, as_json: bool) -> None:
 
     study, lacks_keys = read_draft_or_study(file)
     require_codable(study.table)
+    if export is not None:
+        write_new(export, write_workbook(study.table))
     place = quote(str(file))
     if lacks_keys:
         steps = key_steps(file, study)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dppca.common.kernel.errors import ConsentError, DataError, SettingError
-from dppca.common.shell.console import FILE, emit, prints, say
+from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, say
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import complete_study, format_option
 
 if TYPE_CHECKING:
+    from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
+    from dppca.common.shell.dictionaries.dictionary import Dictionary
     from dppca.owner.records.faults import CheckReport
     from dppca.owner.records.locations import Location
 
@@ -25,6 +28,12 @@ FOLDER_NAME = "mappings"
 @click.argument("data", metavar="DATA", type=FILE)
 @format_option
 @click.option("--name", metavar="NAME", help="Name of the file in mappings/; by default DATA's.")
+@click.option(
+    "--dictionary",
+    type=KNOWN_FILE,
+    help="Data dictionary of DATA, as `study new` reads: what columns and codes mean, which codes "
+    "are missing.",
+)
 @click.option(
     "--key", metavar="COLUMN", help="Column that tells people apart: rows are counted by it."
 )
@@ -41,6 +50,12 @@ FOLDER_NAME = "mappings"
     help="Take the doubtful lines of this attribute, too. Repeatable.",
 )
 @click.option("--again", is_flag=True, help="The file is there: keep its rules, add what is new.")
+@output_file(
+    "--export",
+    help="Also write the study's two sheets (Opal, DataSchema) and the rules in words (.xlsx); it "
+    "may hold words of rows.",
+    law=FileLaw(),
+)
 @click.option("--yes", is_flag=True, help="Write without being asked.")
 @prints("dppca.owner.render.mapping:MapDocument")
 @click.pass_obj
@@ -50,9 +65,11 @@ def command(
     data: Path,
     text_format: Any,
     name: str | None,
+    dictionary: Path | None,
     key: str | None,
     missing: tuple[str, ...],
     accept: tuple[str, ...],
+    export: Path | None,
     *,
     again: bool,
     yes: bool,
@@ -67,11 +84,12 @@ def command(
 
     \b
     Example:
-      dppca-owner map study.yaml hospital.csv --missing 999
+      dppca-owner map study.yaml hospital.csv --missing 999 --dictionary codebook.xlsx
       dppca-owner map study.yaml clinic.xlsx --accept sex --yes
     """
     from dppca.common.kernel.documents.names import one_line
-    from dppca.common.kernel.durable.files import write_file
+    from dppca.common.kernel.durable.files import PRIVATE, write_file, write_new
+    from dppca.common.shell.dictionaries.recognition import read_dictionary
     from dppca.owner.records.file_locations import local_files
     from dppca.owner.records.mapping_drafts import make_draft, site_columns
     from dppca.owner.records.text_format import USUAL
@@ -87,16 +105,22 @@ def command(
     path = site / FOLDER_NAME / f"{_file_name(name or data.name.partition('.')[0])}.yaml"
     before = _before(path, again=again)
     study = _study(site, study_name)
-    place = _written(local_files(data, text_format or USUAL), study, stated=text_format is not None)
+    said = None if dictionary is None else read_dictionary(dictionary)
+    place: Location = local_files(data, text_format or USUAL)
+    place = place if text_format is not None else _written(place, study, said)
     schema, form = study.table, place.text_format or USUAL
     source = place.open()
     if key is not None and key not in source.names:
         raise SettingError(
             f"--key {key} is no column of {source.title}: name one as it stands there"
         )
-    columns = site_columns(source, schema.attributes, key or "")
+    columns = site_columns(source, schema.attributes, key or "", said)
     draft = make_draft(schema, columns, accepted=accept, missing=missing, before=before)
-    shown = draft_text(draft, columns, form)
+    if export is not None and draft.undecided:
+        raise SettingError(
+            f"--export is for a mapping without DECIDE: {', '.join(map(one_line, draft.undecided))}"
+        )
+    shown = draft_text(draft, columns, form, schema)
     if not yes:
         if as_json:
             raise SettingError("--json asks no question: add --yes")
@@ -115,12 +139,14 @@ def command(
     except OSError as error:
         raise SettingError(f"{path} cannot be written: {error.strerror}") from error
     report = None if draft.undecided else _count(place, path, study, key or "")
+    if export is not None:
+        write_new(export, _exported(path, schema), mode=PRIVATE)
     relative = path.relative_to(site)
     document = MapDocument(
         study.name,
         study.digest,
         relative,
-        map_lines(draft),
+        map_lines(draft, columns, schema),
         draft.undecided,
         unused_columns(draft, columns),
         draft.gone,
@@ -132,6 +158,7 @@ def command(
         "",
         f"Written: {path}",
         *policy_lines(relative, form, key or ""),
+        *([] if export is None else [f"Read {export} before it leaves: it may hold words of rows"]),
     ]
     if report is None:
         names = ", ".join(map(one_line, draft.undecided))
@@ -142,6 +169,17 @@ def command(
     else:
         lines += ["", check_text(report)]
     emit(document, "\n".join(lines), as_json=as_json)
+
+
+def _exported(path: Path, schema: Schema) -> bytes:
+    from dppca.common.shell.dictionaries.data_schemas import write_workbook
+    from dppca.owner.records.mapping_files import read_mapping
+    from dppca.owner.records.mapping_places import MappingPlace
+    from dppca.owner.records.mapping_words import describe_rule
+
+    rules = read_mapping(MappingPlace(path)).rules(schema).rules
+    lines = [[name, describe_rule(rule)] for name, rule in rules.items()]
+    return write_workbook(schema, {"Harmonisation": [["variable", "rule"], *lines]})
 
 
 def _file_name(name: str) -> str:
@@ -185,15 +223,14 @@ def _study(site: Path, name: str) -> Study:
         return agreed_study(folder, client, name, study_file=None)[0]
 
 
-def _written(place: Location, study: Study, *, stated: bool) -> Location:
-    """Return the place with the one format that reads the most cells, unless one is stated."""
+def _written(place: Location, study: Study, said: Dictionary | None) -> Location:
+    """Return the place with the one format that reads the most cells."""
     from dppca.common.kernel.schema import Attribute
-    from dppca.owner.records.mapping_proposals import SiteColumn, propose_columns
+    from dppca.owner.records.mapping_drafts import said_of
+    from dppca.owner.records.mapping_proposals import propose_columns
     from dppca.owner.records.recognition import propose_formats
     from dppca.owner.render.formats import format_lines
 
-    if stated:
-        return place
     attributes, likely = study.table.attributes, dict[str, Attribute]()
     for _ in range(2):  # the header is found first, and then the cells below its names
         formats = propose_formats(place, study.table, likely=likely)
@@ -201,7 +238,7 @@ def _written(place: Location, study: Study, *, stated: bool) -> Location:
             lines = format_lines(formats, None)
             raise DataError("\n".join([f"{place.title} can be read in several ways", *lines]))
         place = place.written(formats[0]) if formats else place
-        names = [SiteColumn(name) for name in dict.fromkeys(place.open().parts[0].names)]
+        names = [said_of(name, said) for name in dict.fromkeys(place.open().parts[0].names)]
         found = propose_columns(attributes, names)
         likely = {found[a.name].column: a for a in attributes if found[a.name].column}
     return place

@@ -20,15 +20,16 @@ from dppca.common.kernel.schema import Attribute, Schema
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH, label_text, list_labels
 from dppca.common.kernel.schema.columns import cell_texts
 from dppca.common.kernel.schema.texts import label_finder
+from dppca.common.shell.dictionaries.dictionary import Dictionary
 from dppca.owner.records.mapping_proposals import (
     DOUBTFUL_FROM,
     ColumnProposal,
     SiteColumn,
     Sureness,
+    base_score,
     propose_columns,
     propose_labels,
 )
-from dppca.owner.records.normal_forms import likeness
 from dppca.owner.records.sources import Source, Wanted
 
 MOST_WORDS: Final = 100
@@ -57,6 +58,8 @@ class DraftLine:
         How sure the column is, and why it is proposed.
     comment
         What a person may write, if the rule is not decided.
+    proposed
+        The column that is proposed, if the rule is not decided.
     kept
         True if the rule is that of a file that was there.
     """
@@ -67,6 +70,7 @@ class DraftLine:
     why: str
     comment: str = ""
     open_cells: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    proposed: str = ""
     kept: bool = False
 
     @property
@@ -106,21 +110,30 @@ class Draft:
         return "\n".join(parts) + "\n"
 
 
-def site_columns(source: Source, attributes: Sequence[Attribute], key: str) -> Columns:
+def site_columns(
+    source: Source,
+    attributes: Sequence[Attribute],
+    key: str,
+    dictionary: Dictionary | None = None,
+) -> Columns:
     """Return the columns of a source, with words of those that may be an attribute with labels.
 
     ``key`` is left out: no cell of it is read. A column with more than `MOST_WORDS` distinct cells
-    has no words, unless the file itself says what its codes mean.
+    has no words, unless the file itself, or else the site's ``dictionary``, says what its codes
+    mean.
     """
     names = [name for name in dict.fromkeys(source.names) if name and name != key]
     names = [name for name in names if name not in source.facts.unknown]
-    labelled = [each.name for each in attributes if list_labels(each) is not None]
+    labelled = [each for each in attributes if list_labels(each) is not None]
+    said = {name: said_of(name, dictionary) for name in names}
     read = [
-        name for name in names if any(likeness(name, each) >= DOUBTFUL_FROM for each in labelled)
+        name
+        for name in names
+        if any(base_score(each, said[name]) >= DOUBTFUL_FROM for each in labelled)
     ]
     cells = _distinct(source, read)
     codes = source.facts.value_labels
-    return {name: _column(name, codes.get(name, {}), cells.get(name)) for name in names}
+    return {name: _column(said[name], codes.get(name, {}), cells.get(name)) for name in names}
 
 
 def make_draft(
@@ -165,7 +178,16 @@ def make_draft(
     codes = [*map(label_text, before.get("missing") or ()), *map(label_text, missing)]
     if any(isinstance(line.rule, Mapping) for line in lines):
         codes += [code for code, _ in schema.missing_values]
+    lines = tuple(each if each.kept else _with_codes(each, codes) for each in lines)
     return Draft(lines, tuple(dict.fromkeys(codes)), tuple(map(one_line, gone)))
+
+
+def _with_codes(line: DraftLine, codes: Sequence[str]) -> DraftLine:
+    """Return a line whose own codes for missing, if it has any, have those of all columns, too."""
+    if not isinstance(line.rule, Mapping) or "missing" not in line.rule:
+        return line
+    missing = [*dict.fromkeys([*codes, *line.rule["missing"]])]
+    return replace(line, rule={**line.rule, "missing": missing})
 
 
 def _distinct(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
@@ -192,16 +214,35 @@ def _cell_text(text: str) -> str:
     return text.removesuffix(".0") if re.fullmatch(r"-?[0-9]+\.0", text) else text
 
 
-def _column(name: str, value_labels: Mapping[str, str], cells: Sequence[str] | None) -> SiteColumn:
-    """Return a column with what its cells mean: a file's labels of its codes, or themselves."""
-    words = {code: label for label, code in value_labels.items()}
+def said_of(name: str, dictionary: Dictionary | None) -> SiteColumn:
+    """Return a column with what a dictionary says of it, and of its codes, alone."""
+    entries = () if dictionary is None else dictionary.entries
+    entry = next((each for each in entries if each.name.strip() == name.strip()), None)
+    if dictionary is None or entry is None:
+        return SiteColumn(name)
+    codes = dictionary.missing if entry.missing is None else entry.missing
+    return SiteColumn(
+        name,
+        {code: meaning or code for code, meaning in entry.meanings},
+        note=entry.note,
+        concept=entry.concept,
+        missing=tuple(code for code, _ in codes),
+    )
+
+
+def _column(
+    said: SiteColumn, value_labels: Mapping[str, str], cells: Sequence[str] | None
+) -> SiteColumn:
+    """Return a column with what its cells mean: a file's or dictionary's word, or themselves."""
+    words = {code: label for label, code in value_labels.items()} or {**said.words}
     codes, places = [*words], [label_finder(tuple(words))(cell) for cell in cells or ()]
     own = {cell: cell for cell, place in zip(cells or (), places, strict=True) if place is None}
-    found = {**words, **own}
+    is_missing = label_finder(said.missing)
+    found = {cell: word for cell, word in {**words, **own}.items() if is_missing(cell) is None}
     fits = {cell: found[cell] for cell in found if len(cell) <= MAX_LABEL_LENGTH}
     present = {codes[place] for place in places if place is not None}
     absent = {*codes} - present if cells is not None else set[str]()
-    return SiteColumn(name, fits, frozenset(absent))
+    return replace(said, words=fits, absent=frozenset(absent))
 
 
 def _line(
@@ -212,12 +253,16 @@ def _line(
         said = "write its column; {absent: true} if this site does not have it"
         return DraftLine(name, None, sureness, why, said)
     if sureness is Sureness.DOUBTFUL and not accepted:
-        return DraftLine(name, None, sureness, why, f"{proposal.column}? ({why})")
+        said, column = f"{proposal.column}? ({why})", proposal.column
+        return DraftLine(name, None, sureness, why, said, proposed=column)
     table, open_cells = _table(attribute, columns[proposal.column], accepted)
-    if not open_cells and all(label == cell for cell, label in table.items()):
-        return DraftLine(name, proposal.column, sureness, why)
-    rule = {"column": proposal.column, "recode": table}
-    return DraftLine(name, rule, sureness, why, "", open_cells)
+    rule: dict[str, Any] = {"column": proposal.column}
+    if codes := columns[proposal.column].missing:
+        rule["missing"] = [*codes]
+    if open_cells or any(label != cell for cell, label in table.items()):
+        rule["recode"] = table
+    whole = rule if len(rule) > 1 else proposal.column
+    return DraftLine(name, whole, sureness, why, "", open_cells)
 
 
 def _table(

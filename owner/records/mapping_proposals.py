@@ -4,8 +4,9 @@ A person decides every line. Names and words are compared by their normal forms;
 occurs, and with what, is never asked: a table that was chosen by counts would not be one function
 of each row. Codes are not compared either: only the words that a file or a dictionary gives them.
 
-*Sure* are names of one normal form, or of the same words, that no other column comes near, and
-equal words; a yes is still needed. *Doubtful* is what is like. All else is left to the person.
+*Sure* are names of one normal form, or of the same words, that no other column comes near, equal
+concepts, and equal words; a yes is still needed. *Doubtful* is what is like, and what is alike by
+its description alone. All else is left to the person.
 
 Short words mean what their set says: ``m`` is male beside ``w`` and female beside ``h``. They, and
 1 beside 0, are doubtful always.
@@ -28,6 +29,8 @@ SURE_FROM: Final = 0.9  # likeness of names, 1 where they are equal
 DOUBTFUL_FROM: Final = 0.55  # likeness; what is less is not proposed
 _AHEAD: Final = 0.05  # of the next likely column
 _OF_LABELS: Final = 0.15  # of likeness, for labels that the words cover
+_OF_A_CONCEPT: Final = 0.98  # likeness of equal concepts, that of one normal form
+_OF_DESCRIPTIONS: Final = 0.8  # of likeness: no description is sure
 _LEAST_LETTERS: Final = 3  # letters of a meaning that likeness can tell
 
 _PAIRS: Final = {
@@ -81,12 +84,16 @@ class SiteColumn:
     """A column of a site.
 
     ``words`` are what its cells mean, by cell, if they are labels; ``absent`` are cells that the
-    file has a label for, and no row: what it declares missing is among them.
+    file has a label for, and no row: what it declares missing is among them. ``note``, ``concept``
+    and ``missing`` (codes) are what the site's dictionary says of it.
     """
 
     name: str
     words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     absent: frozenset[str] = frozenset()
+    note: str = ""
+    concept: str = ""
+    missing: tuple[str, ...] = ()
 
 
 def propose_columns(
@@ -111,12 +118,44 @@ def _propose_column(attribute: Attribute, columns: Sequence[SiteColumn]) -> Colu
         ((_score(attribute, each), each.name) for each in columns), key=lambda each: -each[0]
     )
     best, column = scores[0] if scores else (0.0, "")
-    name = likeness(attribute.name, column) if column else 0.0
+    found = next((each for each in columns if each.name == column), SiteColumn(""))
+    by_name, why = _by_name(attribute, found)
     next_best = scores[1][0] if len(scores) > 1 else 0.0
     if best < DOUBTFUL_FROM:
         return ColumnProposal("", Sureness.LEFT, "no name is like it")
-    is_sure = min(best, name) >= SURE_FROM and best - next_best >= _AHEAD
-    return ColumnProposal(column, Sureness.SURE if is_sure else Sureness.DOUBTFUL, _why(name))
+    is_sure = min(best, by_name) >= SURE_FROM and best - next_best >= _AHEAD
+    why = why if by_name >= _by_description(attribute, found) else "by description"
+    return ColumnProposal(column, Sureness.SURE if is_sure else Sureness.DOUBTFUL, why)
+
+
+def base_score(attribute: Attribute, column: SiteColumn) -> float:
+    """Return how like a column is by its name, concept and description, labels aside."""
+    return max(_by_name(attribute, column)[0], _by_description(attribute, column))
+
+
+def _by_name(attribute: Attribute, column: SiteColumn) -> tuple[float, str]:
+    """Return how like name and concept are, and why; a concept counts where both have one."""
+    score = likeness(attribute.name, column.name)
+    ours, theirs = (_plain_concept(each) for each in (attribute.concept or "", column.concept))
+    if ours and ours == theirs:
+        return max(score, _OF_A_CONCEPT), "the same concept"
+    if ours and theirs:
+        return min(score, _OF_DESCRIPTIONS), "another concept"
+    return score, _why(score)
+
+
+def _plain_concept(concept: str) -> str:
+    return "".join(concept.split()).casefold()
+
+
+def _by_description(attribute: Attribute, column: SiteColumn) -> float:
+    """Return how like what is said of both is; never enough to be sure."""
+    words, said = (
+        {word for word in normal_form(text).split() if len(word) >= _LEAST_LETTERS}
+        for text in (attribute.description or "", column.note)
+    )
+    shared = len(words & said) / max(len(words | said), 1)
+    return _OF_DESCRIPTIONS * max(shared, likeness(attribute.name, column.note))
 
 
 def _why(score: float) -> str:
@@ -127,7 +166,7 @@ def _why(score: float) -> str:
 
 
 def _score(attribute: Attribute, column: SiteColumn) -> float:
-    score, labels = likeness(attribute.name, column.name), list_labels(attribute)
+    score, labels = base_score(attribute, column), list_labels(attribute)
     if labels is None or not column.words or score < DOUBTFUL_FROM:
         return score
     given = propose_labels(attribute, column.words).values()

@@ -24,7 +24,8 @@ _OUTCOMES: Final = {
 def describe_mapping(mapped: MappedColumns) -> tuple[str, ...]:
     """Return where each attribute comes from; it may hold words of rows, and is site-only."""
     own = [name for name, rule in mapped.rules.items() if rule == Rule(column=name.strip())]
-    lines = [f"{name} is {_rule(rule)}" for name, rule in mapped.rules.items() if name not in own]
+    others = {name: rule for name, rule in mapped.rules.items() if name not in own}
+    lines = [f"{name} is {describe_rule(rule)}" for name, rule in others.items()]
     if own:
         lines.append(f"by their own names: {', '.join(own)}")
     if mapped.missing:
@@ -38,7 +39,8 @@ def outcome_lines(name: str, outcomes: Mapping[CellOutcome, int]) -> list[str]:
     return [f"{name}: {_OUTCOMES[kind].format(n)}" for kind, n in outcomes.items() if n]
 
 
-def _rule(rule: Rule) -> str:
+def describe_rule(rule: Rule) -> str:
+    """Return where the cells of a rule come from."""
     if rule.constant is not None:
         return f"{rule.constant} in every row"
     if rule.absent:
@@ -47,13 +49,12 @@ def _rule(rule: Rule) -> str:
         pairs = ", ".join(f"{column} is {label}" for column, label in rule.one_hot.items())
         return f"the one column that is 1: {pairs}"
     if rule.first_of is not None:
-        parts = "; else ".join(_rule(each) for each in rule.first_of)
+        parts = "; else ".join(describe_rule(each) for each in rule.first_of)
         return f"the first that is not missing of: {parts}"
     if rule.cases is not None:
-        parts = "; ".join(
-            f"where {' and '.join(_test(c, t) for c, t in case.tests.items())}: {_rule(case.then)}"
-            for case in rule.cases
-        )
+        tests = [" and ".join(_test(c, t) for c, t in each.tests.items()) for each in rule.cases]
+        then = [describe_rule(each.then) for each in rule.cases]
+        parts = "; ".join(f"where {a}: {b}" for a, b in zip(tests, then, strict=True))
         return f"by cases: {parts}; else missing"
     codes = "" if rule.missing is None else f" (missing: {', '.join(rule.missing) or 'no code'})"
     return f"{_step(rule)}{codes}"

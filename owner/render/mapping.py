@@ -9,11 +9,13 @@ from typing import Annotated
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.schema import Schema
 from dppca.common.shell.console import terminal_width
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.mapping_drafts import Columns, Draft, DraftLine
 from dppca.owner.records.mapping_proposals import Sureness
 from dppca.owner.records.text_format import USUAL, TextFormat
+from dppca.owner.render.asked import describe_attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class MapLine:
     column: Annotated[str, "its column; empty if none is decided, or a rule has several"]
     labels: Annotated[Mapping[str, str], "labels by cell, as decided"]
     open_labels: Annotated[Mapping[str, str], "cells that wait, and what is proposed"]
+    asked: Annotated[str, "what the study says that it is; empty if nothing"]
+    held: Annotated[str, "what the site's dictionary says of its column; empty if nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,9 @@ class MapDocument:
     ]
 
 
-def map_lines(draft: Draft) -> tuple[MapLine, ...]:
+def map_lines(draft: Draft, columns: Columns, schema: Schema) -> tuple[MapLine, ...]:
     """Return the lines of a document."""
+    words = {each.name: each.words for each in describe_attributes(schema)}
     return tuple(
         MapLine(
             each.attribute,
@@ -57,16 +62,22 @@ def map_lines(draft: Draft) -> tuple[MapLine, ...]:
             _column(each),
             _table(each),
             each.open_cells,
+            words[each.attribute],
+            _held(each, columns),
         )
         for each in draft.lines
     )
 
 
-def draft_text(draft: Draft, columns: Columns, form: TextFormat) -> str:
+def draft_text(draft: Draft, columns: Columns, form: TextFormat, schema: Schema) -> str:
     """Return the proposal for a person: how it is written, columns, labels."""
     lines = ["How it is written:", f"  {form.to_yaml() if form != USUAL else 'as usual'}", ""]
     rows = [[one_line(cell) for cell in _row(each)] for each in draft.lines]
     lines += text_table(("attribute", "column", "is", "why"), rows, width=terminal_width())
+    said = [line for each in map_lines(draft, columns, schema) for line in _said_lines(each)]
+    if said:
+        lines += ["", "What they say (the study of its attribute, your dictionary of its column):"]
+        lines += [f"  {one_line(line)}" for line in said]
     unused = unused_columns(draft, columns)
     if unused:
         lines += ["", f"Columns that nobody asks for: {', '.join(map(one_line, unused))}"]
@@ -103,6 +114,18 @@ def _column(line: DraftLine) -> str:
 def _table(line: DraftLine) -> Mapping[str, str]:
     table = line.rule.get("recode", {}) if isinstance(line.rule, Mapping) else {}
     return {str(cell): str(label) for cell, label in table.items()}
+
+
+def _held(line: DraftLine, columns: Columns) -> str:
+    """Return what the site's dictionary says of the column that a line reads, or may read."""
+    column = columns.get(_column(line) or line.proposed)
+    return "" if column is None else ", ".join(filter(None, (column.note, column.concept)))
+
+
+def _said_lines(line: MapLine) -> Iterator[str]:
+    for who, words in ((line.attribute, line.asked), (line.column or "its column", line.held)):
+        if words:
+            yield f"{who}: “{words}”"
 
 
 def _label_lines(line: DraftLine) -> Iterator[str]:

@@ -195,11 +195,11 @@ def require_no_file(path: Path) -> None:
         )
 
 
-def write_new(path: Path, text: str) -> None:
-    """Write a new text file that a user named; `SettingError` if there is one, or none can be."""
+def write_new(path: Path, content: str | bytes, *, mode: int = SHARED) -> None:
+    """Write a new file that a user named; `SettingError` if there is one, or none can be."""
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with open_new(path, mode=mode) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         require_no_file(path)
         raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error

@@ -13,12 +13,12 @@ from pydantic import Field
 from dppca.common.kernel import study
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, choose_law
+from dppca.common.shell.dictionaries.dictionary import Dictionary, Entry, EntryType
 from dppca.common.verification.weights import plan_study_weights
 from dppca.curator.planning.assumptions import power_law
-from dppca.curator.planning.dictionaries.dictionary import Dictionary, Entry, EntryType
-from dppca.curator.planning.dictionaries.draft import Choices, draft_study
 from dppca.curator.planning.plan import StudyPlan, make_plan
 from dppca.curator.planning.proposals import propose_for_draft
+from dppca.curator.planning.study_draft import Choices, draft_study
 from dppca.owner.release.weights import request_weights
 from tests.support.checkout import ROOT
 from tests.support.studies import make_study

@@ -26,6 +26,7 @@ READ = {
         "--certificate",
         "--columns",
         "--crl",
+        "--dictionary",
         "--data",
         "--first",
     ),

@@ -155,7 +155,10 @@ def test_a_dictionary_that_is_nearly_one_is_told_what_is_wrong(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("age;town\n30;K\xf6ln\n31;Ulm\n32;Ulm\n".encode("cp1252"), "never reads, because bounds"),
+        (
+            "age;town\n30;K\xf6ln\n31;Ulm\n32;Ulm\n".encode("cp1252"),
+            "no rows are read here, because bounds",
+        ),
         (f"{COLUMNS}town,label,,,K\xf6ln|Ulm|Aue,\n".encode("cp1252"), "not text in UTF-8: save"),
         (bytes(range(256)), "not text in UTF-8: save"),
     ],

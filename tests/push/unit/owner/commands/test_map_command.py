@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.shell.dictionaries.recognition import read_dictionary
+from dppca.common.shell.sheets import read_sheets
 from dppca.owner.cli import cli
 from tests.support.commands import answer_of, run_here
 from tests.support.workbooks import write_workbook
@@ -116,3 +118,70 @@ def test_a_file_that_is_no_mapping_is_not_replaced(folder: Path, content: str) -
     failed = map_file(folder, "old.csv", "--yes", "--again", expected=SettingError.exit_code)
     assert "correct it, or remove it" in failed["message"]
     assert path.read_text(encoding="latin-1") == content
+
+
+def codebook(folder: Path) -> Path:
+    """Write a dictionary of two sheets for a file whose names and codes say nothing."""
+    (folder / "coded.csv").write_text("V1,V2\n1,27.5\n2,999\n")
+    variables = [
+        ["name", "valueType", "label", "concept"],
+        ["V1", "integer", "Sex of the person", "SNOMED: 263495000"],
+        ["V2", "decimal", "Age of the person", None],
+    ]
+    categories = [
+        ["variable", "name", "missing", "label"],
+        *(["V1", 1, 0, "männlich"], ["V1", 2, 0, "weiblich"], ["V2", 999, 1, "not said"]),
+    ]
+    study = STUDY.replace("sex, type", "sex, concept: 'snomed:263495000', type").replace(
+        "age, type", "age, description: Age of the person in years, type"
+    )
+    (folder / "study.yaml").write_text(study)
+    return write_workbook(
+        folder / "codebook.xlsx", {"Variables": variables, "Categories": categories}
+    )
+
+
+def test_a_dictionary_says_what_codes_mean_and_which_are_missing(folder: Path) -> None:
+    book = codebook(folder)
+    assert map_file(folder, "coded.csv", "--yes")["undecided"] == ["sex", "age"]
+    options = ("--yes", "--again", "--dictionary", str(book))
+    found = map_file(folder, "coded.csv", *options)
+    sex, age = found["lines"]
+    assert (sex["sureness"], sex["why"]) == ("sure", "the same concept")
+    assert sex["labels"] == {"1": "male", "2": "female"}
+    assert (sex["asked"], sex["held"][:17]) == ("snomed:263495000", "Sex of the person")
+    assert (age["sureness"], age["why"]) == ("doubtful", "by description")
+    assert found["undecided"] == ["age"]
+    found = map_file(folder, "coded.csv", *options, "--accept", "age")
+    assert not found["undecided"]
+    assert found["coded_by_rule"]["attributes"]["age"]["outcomes"] == {"code": 1}
+    assert found["coded_by_rule"]["attributes"]["sex"]["found"] == {}
+    code, text, _ = run_here(
+        cli,
+        *("--site", folder, "map", folder / "study.yaml", folder / "coded.csv", "--again"),
+        *("--dictionary", book, "--yes"),
+    )
+    assert code == 0
+    assert "age: “Age of the person in years”" in text
+    assert "V2: “Age of the person”" in text
+
+
+def test_an_export_has_the_two_sheets_and_the_rules_and_waits_for_every_decision(
+    folder: Path,
+) -> None:
+    book, export = codebook(folder), folder / "export.xlsx"
+    options = ("--yes", "--dictionary", str(book), "--export", str(export))
+    failed = map_file(folder, "coded.csv", *options, expected=SettingError.exit_code)
+    assert "--export is for a mapping without DECIDE: age" in failed["message"]
+    assert not export.exists()
+    assert not (folder / "mappings").exists()
+    map_file(folder, "coded.csv", *options, "--accept", "age")
+    assert export.stat().st_mode & 0o777 == 0o600
+    sheets = read_sheets("the export", export.read_bytes())
+    assert [*sheets] == ["Variables", "Categories", "Harmonisation"]
+    assert sheets["Harmonisation"] == [
+        ["variable", "rule"],
+        ["sex", "column V1: 1 is male, 2 is female; else unknown"],
+        ["age", "column V2, as it is (missing: 999)"],
+    ]
+    assert [each.name for each in read_dictionary(export).entries] == ["sex", "age"]

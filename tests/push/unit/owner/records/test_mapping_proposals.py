@@ -107,3 +107,25 @@ def test_labels_that_fit_make_one_of_two_like_names_the_nearer() -> None:
         SiteColumn("Smoker", own("ja", "nein")),
     ]
     assert propose_columns(study, columns)["smoker"].column == "Smoker"
+
+
+@pytest.mark.parametrize(
+    ("concept", "column", "meant"),
+    [
+        ("LOINC:8480-6", SiteColumn("rr1", concept="loinc: 8480-6"), (SURE, "the same concept")),
+        ("LOINC:8480-6", SiteColumn("sbp", concept="LOINC:8480-6"), (SURE, "the same concept")),
+        ("LOINC:8480-6", SiteColumn("sbp", concept="LOINC:8462-4"), (DOUBTFUL, "another concept")),
+        ("LOINC:8480-6", SiteColumn("sbp"), (SURE, "the same name")),
+        (None, SiteColumn("sbp", concept="LOINC:8462-4"), (SURE, "the same name")),
+        (None, SiteColumn("rr1", note="systolic blood pressure"), (DOUBTFUL, "by description")),
+        (None, SiteColumn("rr1", note="SBP"), (DOUBTFUL, "by description")),
+        (None, SiteColumn("rr1", note="heart rate"), (LEFT, "no name is like it")),
+    ],
+)
+def test_a_concept_is_as_good_as_a_name_and_a_description_never_is(
+    concept: str | None, column: SiteColumn, meant: tuple[Sureness, str]
+) -> None:
+    said = {"description": "Systolic blood pressure", "concept": concept}
+    (sbp,) = attributes(numeric_of("sbp", 50, 250, **said))
+    found = propose_columns([sbp], [column, SiteColumn("other")])["sbp"]
+    assert (found.sureness, found.why) == meant

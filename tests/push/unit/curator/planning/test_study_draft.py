@@ -16,16 +16,16 @@ from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH, Numeric
 from dppca.common.kernel.study import Study
-from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER, read_codes
-from dppca.curator.planning.dictionaries.draft import (
+from dppca.common.shell.dictionaries.dictionary import FREE_TEXT, IDENTIFIER, read_codes
+from dppca.common.shell.dictionaries.recognition import read_dictionary
+from dppca.common.shell.dictionaries.table_forms import read_table
+from dppca.curator.planning.study_draft import (
     DECIDE,
     Choices,
     choose_deadline,
     draft_study,
     open_places,
 )
-from dppca.curator.planning.dictionaries.recognition import read_dictionary
-from dppca.curator.planning.dictionaries.table_forms import read_table
 
 OWN = """\
 name,type,lower,upper,labels,unknown,description,unit
@@ -525,7 +525,8 @@ def test_rows_are_refused_and_never_quoted(tmp_path: Path, name: str, content: s
         ("names.csv", "name;type;größe\r\n".encode("windows-1252"), "not text in UTF-8"),
         ("codes.sps", b"", "SPSS syntax"),
         ("codes.txt", b"VALUE LABELS a 1 'm\xe4n', 2 'x'.\n", "not text in UTF-8"),
-        ("rows.xlsx", b"PK", "a file of rows"),
+        ("rows.xlsx", b"PK", "no workbook that can be read"),
+        ("rows.ods", b"PK", "a spreadsheet, with rows"),
     ],
 )
 def test_a_table_of_rows_is_named_whatever_its_size_and_letters(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dppca.curator.planning.dictionaries.written import date_form, written_fields
+from dppca.common.shell.dictionaries.written import date_form, written_fields
 
 
 @pytest.mark.parametrize(

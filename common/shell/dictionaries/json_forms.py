@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dppca.common.kernel.errors import SettingError
-from dppca.curator.planning.dictionaries.dictionary import (
+from dppca.common.shell.dictionaries.dictionary import (
     FREE_TEXT,
     Codes,
     Dictionary,
@@ -20,8 +20,8 @@ from dppca.curator.planning.dictionaries.dictionary import (
     name_labels,
     number_text,
 )
-from dppca.curator.planning.dictionaries.other_forms import NO_DICTIONARY, other_form
-from dppca.curator.planning.dictionaries.written import left_aside, usual_text, written_fields
+from dppca.common.shell.dictionaries.other_forms import NO_DICTIONARY, other_form
+from dppca.common.shell.dictionaries.written import left_aside, usual_text, written_fields
 
 _FRICTIONLESS_KINDS = {
     "integer": EntryType.INTEGER,
@@ -242,7 +242,8 @@ def _one_hot_column(name: str, joined: object, note: str, concept: str) -> OneHo
 def _labels(name: str, pairs: Sequence[tuple[str, str]], note: str, *, ordered: bool) -> Entry:
     labels = tuple(code for code, _ in pairs)
     kind = EntryType.ORDINAL if ordered and len(labels) > 2 else EntryType.LABEL
-    return Entry(name, kind, labels=labels, note=join_notes(note, name_labels(pairs)))
+    said = join_notes(note, name_labels(pairs))
+    return Entry(name, kind, labels=labels, note=said, meanings=tuple(pairs))
 
 
 def _pairs(values: Any, code: str, meaning: str) -> list[tuple[str, str]]:

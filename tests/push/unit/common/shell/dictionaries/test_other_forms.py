@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import SettingError
-from dppca.curator.planning.dictionaries.recognition import read_dictionary
+from dppca.common.shell.dictionaries.recognition import read_dictionary
 
 VALUE = "Zebulon"
 CSVW = {"@context": "http://www.w3.org/ns/csvw", "tableSchema": {"columns": [{"name": VALUE}]}}

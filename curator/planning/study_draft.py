@@ -15,7 +15,7 @@ from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_CONCEPT, MAX_DESCRIPTION, MAX_UNIT
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
-from dppca.curator.planning.dictionaries.dictionary import (
+from dppca.common.shell.dictionaries.dictionary import (
     Codes,
     Dictionary,
     Entry,

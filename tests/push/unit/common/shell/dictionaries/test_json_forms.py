@@ -7,14 +7,9 @@ import pytest
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError
-from dppca.curator.planning.dictionaries.dictionary import Dictionary
-from dppca.curator.planning.dictionaries.draft import (
-    Choices,
-    draft_study,
-    open_places,
-    policy_format,
-)
-from dppca.curator.planning.dictionaries.json_forms import read_json
+from dppca.common.shell.dictionaries.dictionary import Dictionary
+from dppca.common.shell.dictionaries.json_forms import read_json
+from dppca.curator.planning.study_draft import Choices, draft_study, open_places, policy_format
 
 AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110}}
 BMI = {"name": "bmi", "type": "number", "constraints": {"minimum": 10, "maximum": 60}}

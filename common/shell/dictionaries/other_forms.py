@@ -11,10 +11,10 @@ OWN_COLUMNS = (
 )
 HEADER = ",".join(OWN_COLUMNS)
 NO_DICTIONARY = (
-    "this is not a data dictionary: it looks like a table of rows, which `study new` never reads, "
+    "this is not a data dictionary: it looks like a table of rows, and no rows are read here, "
     "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
-    f"a line for each column, under the header {HEADER}; or it is REDCap's, or a Frictionless "
-    "table schema"
+    f"a line for each column, under the header {HEADER}; or it is REDCap's, a Frictionless table "
+    "schema, or the two sheets of Opal or of a DataSchema"
 )
 _FORMS = {
     "spss": ("SPSS syntax", "VALUE LABELS give its labels, MISSING VALUES its missing_values"),

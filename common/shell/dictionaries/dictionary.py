@@ -33,11 +33,11 @@ class Entry:
     ``labels`` are those in the data, of a `LABEL` or an `ORDINAL`, empty if none are listed;
     ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
     of the column, ``unit`` what its numbers count, and ``concept`` its code in a vocabulary.
-    ``one_hot`` are the columns that stand for the labels, in their order; empty if a column holds
-    the labels. ``missing`` are codes that mean
-    missing; None for those of the dictionary. ``nullable`` is True if the dictionary says
-    that a number may be missing. ``decide`` says why a person has to write the labels: files may
-    hold several words for one.
+    ``meanings`` are what labels that are codes mean. ``one_hot`` are the columns that stand for the
+    labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
+    missing; None for those of the dictionary. ``nullable`` is True if the dictionary says that a
+    number may be missing. ``decide`` says why a person has to write the labels: files may hold
+    several words for one.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Entry:
     note: str = ""
     unit: str = ""
     concept: str = ""
+    meanings: Codes = ()
     one_hot: tuple[str, ...] = ()
     missing: Codes | None = None
     nullable: bool = False

@@ -6,19 +6,16 @@ import re
 from pathlib import Path
 
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.shell.dictionaries.data_schemas import read_workbook
+from dppca.common.shell.dictionaries.dictionary import Codes, Dictionary
+from dppca.common.shell.dictionaries.json_forms import read_json
+from dppca.common.shell.dictionaries.other_forms import HEADER, NO_DICTIONARY, name_text, other_form
+from dppca.common.shell.dictionaries.table_forms import is_header, read_table
 from dppca.common.shell.file_kinds import kind_of
-from dppca.curator.planning.dictionaries.dictionary import Codes, Dictionary
-from dppca.curator.planning.dictionaries.json_forms import read_json
-from dppca.curator.planning.dictionaries.other_forms import (
-    HEADER,
-    NO_DICTIONARY,
-    name_text,
-    other_form,
-)
-from dppca.curator.planning.dictionaries.table_forms import is_header, read_table
 
-_ROWS = (".parquet", ".pq", ".arrow", ".feather", ".gz", ".xlsx", ".xlsm")
+_ROWS = (".parquet", ".pq", ".arrow", ".feather", ".gz")
+_WORKBOOKS = (".xlsx", ".xlsm")
 _TEXTS = (".json", ".jsonl", ".ndjson", ".xml", ".html")
 """Judged by what they hold."""
 
@@ -32,8 +29,12 @@ def read_dictionary(path: Path, *, missing: Codes = ()) -> Dictionary:
     try:
         if (refusal := _name_file(path.name.lower())) is not None:
             raise SettingError(refusal)  # noqa: TRY301 - gets the file's name, like the others
+        if path.name.lower().endswith(_WORKBOOKS):
+            content = _content(path)
+            _require_small(content)
+            return read_workbook(content, missing=missing)
         return _read(_text(path), missing)
-    except SettingError as error:
+    except (SettingError, DataError) as error:
         raise SettingError(f"{path}: {error}") from error
 
 
@@ -42,11 +43,11 @@ def _name_file(name: str) -> str | None:
     if name.endswith((".sps", ".sas7bcat")):
         return other_form("spss" if name.endswith(".sps") else "catalogue")
     kind = kind_of(name)
-    if name.endswith(_TEXTS) or (kind is None and not name.endswith(_ROWS)):
+    if name.endswith((*_TEXTS, *_WORKBOOKS)) or (kind is None and not name.endswith(_ROWS)):
         return None
     what = "a file of rows" if kind is None else f"{kind.what}, with rows"
     return (
-        f"this is {what}, not a data dictionary, and `study new` never reads rows: write a line "
+        f"this is {what}, not a data dictionary, and no rows are read here: write a line "
         f"for each column, under the header {HEADER}"
     )
 
@@ -67,18 +68,19 @@ def _read(text: str, missing: Codes) -> Dictionary:
     return read_json(document, missing=missing)
 
 
-def _text(path: Path) -> str:
+def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_DOCUMENT_BYTES + 1)
+            return file.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
         raise SettingError(f"the file cannot be read: {error.strerror}") from error
+
+
+def _text(path: Path) -> str:
+    content = _content(path)
     if len(content) > MAX_DOCUMENT_BYTES:
         _require_no_rows(content)
-        raise SettingError(
-            f"the file is larger than {MAX_DOCUMENT_BYTES >> 20} MiB: give a dictionary of the "
-            "columns that the study is about, not of everything, and no rows"
-        )
+        _require_small(content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -87,6 +89,14 @@ def _text(path: Path) -> str:
             "this is not text in UTF-8: save the dictionary as CSV in UTF-8, or as JSON"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _require_small(content: bytes) -> None:
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise SettingError(
+            f"the file is larger than {MAX_DOCUMENT_BYTES >> 20} MiB: give a dictionary of the "
+            "columns that the study is about, not of everything, and no rows"
+        )
 
 
 def _require_no_rows(content: bytes) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import StringIO
 
 from dppca.common.kernel.errors import SettingError
-from dppca.curator.planning.dictionaries.dictionary import (
+from dppca.common.shell.dictionaries.dictionary import (
     FREE_TEXT,
     IDENTIFIER,
     Codes,
@@ -25,7 +25,7 @@ from dppca.curator.planning.dictionaries.dictionary import (
     name_labels,
     read_codes,
 )
-from dppca.curator.planning.dictionaries.other_forms import (
+from dppca.common.shell.dictionaries.other_forms import (
     HEADER,
     NO_DICTIONARY,
     OWN_COLUMNS,
@@ -125,7 +125,7 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
             raise SettingError(
                 f"line {number} of the data dictionary: name must not be empty, and type is one of "
                 f"{', '.join(EntryType)}, {_ONE_HOT}, or text or id for a column that is left "
-                "out. A file that holds rows of people is not for `study new`"
+                "out. A file that holds rows of people is no dictionary"
             )
         labels = tuple(filter(None, (label.strip() for label in row.get("labels", "").split("|"))))
         bounds = {}
@@ -222,7 +222,8 @@ def _redcap_entry(name: str, kind: str, row: Mapping[str, str]) -> Entry | Omiss
     else:
         return Omission(name, FREE_TEXT if kind in ("text", "notes") else f"a field of type {kind}")
     labels = tuple(code for code, _ in pairs)
-    return Entry(name, EntryType.LABEL, labels=labels, note=join_notes(label, name_labels(pairs)))
+    said = join_notes(label, name_labels(pairs))
+    return Entry(name, EntryType.LABEL, labels=labels, note=said, meanings=tuple(pairs))
 
 
 def _redcap_check(row: Mapping[str, str]) -> EntryType | None:

@@ -1,1 +1,0 @@
-"""Public data dictionaries, from which a study is drafted; no rows are ever read."""
