@@ -18,9 +18,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pyreadstat
 import pytest
 from deltalake import write_deltalake
 from hypothesis import given, settings
@@ -32,13 +34,14 @@ from dppca.owner.engines.parts import make_manifest
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.lakes import DeltaLocation
+from dppca.owner.records.lakes import DeltaLocation, IcebergLocation
 from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_files import mapping_wire
 from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.records.text_format import TextFormat
 from tests.support.examples import examples
+from tests.support.iceberg import make_iceberg
 from tests.support.workbooks import write_workbook
 
 SCHEMA = Schema.from_document(
@@ -268,6 +271,18 @@ def write_delta(rows: list[dict[str, Any]], folder: Path) -> Location:
     return DeltaLocation("rows", str(folder / "delta"))
 
 
+def write_spss(rows: list[dict[str, Any]], folder: Path) -> Location:
+    pyreadstat.write_sav(pl.DataFrame(arrow(rows)), str(folder / "rows.sav"))
+    return local_files(folder / "rows.sav")
+
+
+def write_iceberg(rows: list[dict[str, Any]], folder: Path) -> Location:
+    table = arrow(rows)
+    catalog = make_iceberg(folder, table.schema)
+    catalog.table.append(table)
+    return IcebergLocation("rows", catalog.table.metadata_location)
+
+
 def write_book(rows: list[dict[str, Any]], folder: Path) -> Location:
     cells = [["Export of today"], [], [*rows[0]], *([*row.values()] for row in rows)]
     write_workbook(folder / "rows.xlsx", {"Export": cells})
@@ -282,6 +297,8 @@ SOURCES = {
     "Arrow with dictionaries": write_listed,
     "SQLite": write_sqlite,
     "Delta": write_delta,
+    "Iceberg": write_iceberg,
+    "SPSS": write_spss,
 }
 
 
