@@ -84,6 +84,18 @@ RATIOS = (
         *("million rows a second from PostgreSQL", "driver alone", _BASES, ("float8",)),
         *("DPPCA", "driver alone"),
     ),
+    *(
+        _columns(
+            f"a mapping: {part} from {source}, {n:,} rows, processor s",
+            *("the columns as they are", ("mapping", 0), (kind, part), "mapped", "as they are"),
+        )
+        for kind, source, part, n in (
+            ("parquet", "Parquet", "labels", 2_000_000),
+            ("parquet", "Parquet", "all seven", 2_000_000),
+            ("csv", "CSV", "numbers", 500_000),
+            ("sqlite", "SQLite", "all seven", 200_000),
+        )
+    ),
     _rows("two Dask workers, 400,000 × 200, s", "DPPCA, one process", _DASK, _ON_DASK, "ratio"),
     _rows("Spark, files, s", "Spark's sums of all columns", _SPARK, "DPPCA, files", "to files"),
     *(

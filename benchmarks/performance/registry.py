@@ -15,8 +15,8 @@ from benchmarks.environments import Ask, GuestError, PatienceError, find_environ
 from dppca.common.kernel.errors import SettingError
 
 BENCHMARKS = (
-    *("dense", "labels", "files", "statistical", "databases", "engines", "spark", "libraries"),
-    *("resolution", "noise", "curator_load", "ledger", "masked_round", "secagg"),
+    *("dense", "labels", "files", "statistical", "databases", "mapping", "engines", "spark"),
+    *("libraries", "resolution", "noise", "curator_load", "ledger", "masked_round", "secagg"),
     "sizing",
 )
 """Modules of this package, in the order of the page."""
