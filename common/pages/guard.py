@@ -36,7 +36,7 @@ COOKIE, BACK = "dppca-page", "dppca-back"
 FORM_TOKEN = "form-token"  # noqa: S105 - the name of a field
 LOGIN, STATIC = "/login", "/static/"
 MOST_BYTES = 1 << 16  # of a form
-_MOST_FIELDS = 20  # of a form
+MOST_FIELDS = 4096  # of a form: one for each word of a mapping
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -172,7 +172,7 @@ class LocalSessionMiddleware:
                 f"The browser does not say where the form is from: use another browser. {_AGAIN}",
             )
         try:
-            fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
+            fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=MOST_FIELDS))
         except ValueError:
             return self._refuse(request, HTTPStatus.BAD_REQUEST, "The form cannot be read.")
         brought = fields.pop(FORM_TOKEN, "")

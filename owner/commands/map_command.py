@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dppca.common.kernel.errors import ConsentError, DataError, SettingError
+from dppca.common.kernel.errors import ConsentError, SettingError
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, say
 from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.owner.commands.options import complete_study, format_option
@@ -16,11 +16,6 @@ from dppca.owner.commands.options import complete_study, format_option
 if TYPE_CHECKING:
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
-    from dppca.common.shell.dictionaries.dictionary import Dictionary
-    from dppca.owner.records.faults import CheckReport
-    from dppca.owner.records.locations import Location
-
-FOLDER_NAME = "mappings"
 
 
 @click.command("map")
@@ -88,10 +83,8 @@ def command(
       dppca-owner map study.yaml clinic.xlsx --accept sex --yes
     """
     from dppca.common.kernel.documents.names import one_line
-    from dppca.common.kernel.durable.files import PRIVATE, write_file, write_new
-    from dppca.common.shell.dictionaries.recognition import read_dictionary
-    from dppca.owner.records.file_locations import local_files
-    from dppca.owner.records.mapping_drafts import make_draft, site_columns
+    from dppca.common.kernel.durable.files import PRIVATE, write_new
+    from dppca.owner.commands.mapping import plan_mapping
     from dppca.owner.records.text_format import USUAL
     from dppca.owner.render.faults import check_text
     from dppca.owner.render.mapping import (
@@ -102,20 +95,20 @@ def command(
         unused_columns,
     )
 
-    path = site / FOLDER_NAME / f"{_file_name(name or data.name.partition('.')[0])}.yaml"
-    before = _before(path, again=again)
-    study = _study(site, study_name)
-    said = None if dictionary is None else read_dictionary(dictionary)
-    place: Location = local_files(data, text_format or USUAL)
-    place = place if text_format is not None else _written(place, study, said)
-    schema, form = study.table, place.text_format or USUAL
-    source = place.open()
-    if key is not None and key not in source.names:
-        raise SettingError(
-            f"--key {key} is no column of {source.title}: name one as it stands there"
-        )
-    columns = site_columns(source, schema.attributes, key or "", said)
-    draft = make_draft(schema, columns, accepted=accept, missing=missing, before=before)
+    plan = plan_mapping(
+        site,
+        _study(site, study_name),
+        data,
+        text_format=text_format,
+        name=name,
+        key=key,
+        missing=missing,
+        dictionary=dictionary,
+        again=again,
+    )
+    study, schema, form, path = plan.study, plan.study.table, plan.form, plan.path
+    columns = plan.columns()
+    draft = plan.draft(columns, accepted=accept)
     if export is not None and draft.undecided:
         raise SettingError(
             f"--export is for a mapping without DECIDE: {', '.join(map(one_line, draft.undecided))}"
@@ -132,13 +125,8 @@ def command(
             )
         if not click.confirm("Write these lines?", default=False, err=True):
             raise ConsentError("declined: nothing was written")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = draft.text(f"how {data.name} becomes the attributes of {study.name}")
-        write_file(path, text.encode())
-    except OSError as error:
-        raise SettingError(f"{path} cannot be written: {error.strerror}") from error
-    report = None if draft.undecided else _count(place, path, study, key or "")
+    plan.write(draft)
+    report = None if draft.undecided else plan.count()
     if export is not None:
         write_new(export, _exported(path, schema), mode=PRIVATE)
     relative = path.relative_to(site)
@@ -182,32 +170,6 @@ def _exported(path: Path, schema: Schema) -> bytes:
     return write_workbook(schema, {"Harmonisation": [["variable", "rule"], *lines]})
 
 
-def _file_name(name: str) -> str:
-    from dppca.common.kernel.documents.names import require_party_name
-
-    try:
-        return require_party_name(name)
-    except ValueError as error:
-        raise SettingError(f"{name!r} cannot name a mapping (--name NAME): {error}") from None
-
-
-def _before(path: Path, *, again: bool) -> dict[str, Any]:
-    """Return the document of the file that is there; empty without one."""
-    from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
-
-    if not path.exists():
-        return {}
-    if not again:
-        raise SettingError(f"{path} is there: --again keeps its rules and adds what is new")
-    try:
-        document = load_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, NotYamlError):
-        raise SettingError(f"{path} cannot be read as YAML: correct it, or remove it") from None
-    if not isinstance(document, dict) or not isinstance(document.get("attributes") or {}, dict):
-        raise SettingError(f"{path} is no mapping: correct it, or remove it")
-    return document
-
-
 def _study(site: Path, name: str) -> Study:
     """Return the study of a file, or of that name at the curator."""
     from dppca.common.analysis.study_file import study_from_yaml
@@ -221,33 +183,3 @@ def _study(site: Path, name: str) -> Study:
     folder = load_site(site)
     with connect(folder) as client:
         return agreed_study(folder, client, name, study_file=None)[0]
-
-
-def _written(place: Location, study: Study, said: Dictionary | None) -> Location:
-    """Return the place with the one format that reads the most cells."""
-    from dppca.common.kernel.schema import Attribute
-    from dppca.owner.records.mapping_drafts import said_of
-    from dppca.owner.records.mapping_proposals import propose_columns
-    from dppca.owner.records.recognition import propose_formats
-    from dppca.owner.render.formats import format_lines
-
-    attributes, likely = study.table.attributes, dict[str, Attribute]()
-    for _ in range(2):  # the header is found first, and then the cells below its names
-        formats = propose_formats(place, study.table, likely=likely)
-        if len(formats) > 1:
-            lines = format_lines(formats, None)
-            raise DataError("\n".join([f"{place.title} can be read in several ways", *lines]))
-        place = place.written(formats[0]) if formats else place
-        names = [said_of(name, said) for name in dict.fromkeys(place.open().parts[0].names)]
-        found = propose_columns(attributes, names)
-        likely = {found[a.name].column: a for a in attributes if found[a.name].column}
-    return place
-
-
-def _count(place: Location, path: Path, study: Study, key: str) -> CheckReport:
-    from dppca.owner.records.check import check_table
-    from dppca.owner.records.mapping_places import MappingPlace
-    from dppca.owner.records.table import open_table
-
-    with open_table(place.mapped(MappingPlace(path)), study.table).latest(key) as table:
-        return check_table(table, study.table).under(study.faults)

@@ -115,12 +115,14 @@ def site_columns(
     attributes: Sequence[Attribute],
     key: str,
     dictionary: Dictionary | None = None,
+    *,
+    also: Collection[str] = (),
 ) -> Columns:
     """Return the columns of a source, with words of those that may be an attribute with labels.
 
     ``key`` is left out: no cell of it is read. A column with more than `MOST_WORDS` distinct cells
     has no words, unless the file itself, or else the site's ``dictionary``, says what its codes
-    mean.
+    mean. ``also`` are columns that are read for their words whatever their names are like.
     """
     names = [name for name in dict.fromkeys(source.names) if name and name != key]
     names = [name for name in names if name not in source.facts.unknown]
@@ -129,7 +131,7 @@ def site_columns(
     read = [
         name
         for name in names
-        if any(base_score(each, said[name]) >= DOUBTFUL_FROM for each in labelled)
+        if name in also or any(base_score(each, said[name]) >= DOUBTFUL_FROM for each in labelled)
     ]
     cells = _distinct(source, read)
     codes = source.facts.value_labels
@@ -143,6 +145,8 @@ def make_draft(
     accepted: Collection[str] = (),
     missing: Sequence[str] = (),
     before: Mapping[str, Any] = MappingProxyType({}),
+    decided: Mapping[str, str] = MappingProxyType({}),
+    labels: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Draft:
     """Return a draft for the attributes of a study.
 
@@ -155,6 +159,10 @@ def make_draft(
         cells, since they are not looked for there.
     before
         The document of a file that is there.
+    decided
+        For attributes that a person decided, the column, or nothing where it is left undecided.
+    labels
+        For attributes that a person decided, the label of each cell; a cell without one is unknown.
 
     Raise `SettingError` for an accepted attribute that the study lacks.
     """
@@ -163,10 +171,20 @@ def make_draft(
         raise SettingError(f"the study has no attribute {', '.join(map(one_line, strange))}")
     rules = before.get("attributes") or {}
     proposals = propose_columns(schema.attributes, [*columns.values()])
+    for name, column in decided.items():
+        proposals[name] = ColumnProposal(
+            column, Sureness.SURE if column else Sureness.LEFT, "as you decided"
+        )
     lines = tuple(
         _kept(attribute, rules[attribute.name], columns, attribute.name in accepted)
         if rules.get(attribute.name) is not None
-        else _line(attribute, proposals[attribute.name], columns, attribute.name in accepted)
+        else _line(
+            attribute,
+            proposals[attribute.name],
+            columns,
+            attribute.name in accepted,
+            labels.get(attribute.name),
+        )
         for attribute in schema.attributes
     )
     gone = [
@@ -246,7 +264,11 @@ def _column(
 
 
 def _line(
-    attribute: Attribute, proposal: ColumnProposal, columns: Columns, accepted: bool
+    attribute: Attribute,
+    proposal: ColumnProposal,
+    columns: Columns,
+    accepted: bool,
+    labels: Mapping[str, str] | None,
 ) -> DraftLine:
     name, sureness, why = attribute.name, proposal.sureness, proposal.why
     if sureness is Sureness.LEFT:
@@ -255,11 +277,15 @@ def _line(
     if sureness is Sureness.DOUBTFUL and not accepted:
         said, column = f"{proposal.column}? ({why})", proposal.column
         return DraftLine(name, None, sureness, why, said, proposed=column)
-    table, open_cells = _table(attribute, columns[proposal.column], accepted)
+    if labels is None:
+        table, open_cells = _table(attribute, columns[proposal.column], accepted)
+    else:
+        table, open_cells = {cell: label for cell, label in labels.items() if label}, {}
     rule: dict[str, Any] = {"column": proposal.column}
     if codes := columns[proposal.column].missing:
         rule["missing"] = [*codes]
-    if open_cells or any(label != cell for cell, label in table.items()):
+    is_own = all(label == cell for cell, label in table.items())
+    if open_cells or not is_own or (labels and not all(labels.values())):
         rule["recode"] = table
     whole = rule if len(rule) > 1 else proposal.column
     return DraftLine(name, whole, sureness, why, "", open_cells)
@@ -273,6 +299,8 @@ def _table(
     A cell that no row has, and whose words are like no label, has no line.
     """
     table, open_cells = dict[str, str](), dict[str, str]()
+    if list_labels(attribute) is None:
+        return table, open_cells
     for cell, each in propose_labels(attribute, column.words).items():
         if each.sureness is Sureness.LEFT and cell in column.absent:
             continue

@@ -8,6 +8,7 @@ from dppca.owner.commands.interrupt import charges_text, known_history
 from dppca.owner.commands.page.consent_pages import ConsentPages
 from dppca.owner.commands.page.file_pages import FilePages
 from dppca.owner.commands.page.ledger_pages import LedgerPages
+from dppca.owner.commands.page.map_pages import MapPages
 from dppca.owner.commands.page.site_pages import SitePages
 from dppca.owner.commands.page.study_pages import StudyPages
 from dppca.owner.site.config import Site
@@ -23,7 +24,7 @@ class StewardApp(SitePages):
     def application(self) -> LocalSessionMiddleware:
         """Return all routes, guarded."""
         ledger, files, consent = LedgerPages(self), FilePages(self), ConsentPages(self)
-        studies = StudyPages(self, files)
+        studies, maps = StudyPages(self, files), MapPages(self)
         routes = [
             Route("/", studies.index),
             Route("/ledger", ledger.ledger),
@@ -32,6 +33,11 @@ class StewardApp(SitePages):
             Route("/keys/{name}", ledger.given_keys),
             Route("/study/{name}", studies.study),
             Route("/study/{name}/review", consent.review),
+            Route("/study/{name}/map", maps.map),
+            Route("/study/{name}/map", maps.propose, methods=["POST"]),
+            Route("/study/{name}/map/columns", maps.columns, methods=["POST"]),
+            Route("/study/{name}/map/words", maps.words),
+            Route("/study/{name}/map/write", maps.write, methods=["POST"]),
             Route("/study/{name}/consent", consent.consent, methods=["POST"]),
             Route("/study/{name}/agreed", studies.agreed),
             Route("/study/{name}/answer", studies.answer, methods=["POST"]),

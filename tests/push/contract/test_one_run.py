@@ -46,7 +46,7 @@ CALLERS = {
     "require_consent": {RUN},
     "keep_consent": {RUN, "owner/commands/contribute.py"},
     "read_once": {RUN, "owner/commands/preview.py"},
-    "latest": {READING, "owner/commands/check.py", "owner/commands/map_command.py"},
+    "latest": {READING, "owner/commands/check.py", "owner/commands/mapping.py"},
 }
 """Who calls what; a contribution keeps its consent by the site's function of this name."""
 INNER = {"latest": "owner/records/", "begin": "owner/ledger/"}

@@ -74,7 +74,7 @@ WRITERS = {
     "deploy/simulation/experiment.py",
     "deploy/simulation/runner.py",
     "owner/commands/check.py",
-    "owner/commands/map_command.py",  # into its own site, 0600; a file that is there needs --again
+    "owner/commands/mapping.py",  # into its own site, 0600; a file that is there needs --again
 }
 """Modules of what people call that write files themselves, below a place that the law allows."""
 _CALLS = re.compile(r"\b(?:write_(?:text|bytes|file)|create_file|replacing|savefig)\(")

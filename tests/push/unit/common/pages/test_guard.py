@@ -11,6 +11,7 @@ from dppca.common.pages.guard import (
     COOKIE,
     FORM_TOKEN,
     MOST_BYTES,
+    MOST_FIELDS,
     LocalSessionMiddleware,
     Session,
     read_form,
@@ -146,7 +147,7 @@ def test_a_form_without_its_token_is_refused_and_the_token_is_kept_from_the_appl
 def test_a_form_that_is_too_large_or_no_form_is_refused(page: _Page) -> None:
     assert page.send(content_length=str(MOST_BYTES + 1)).status == 413
     assert page.send(content_length=None).status == 413
-    assert page.ask(form={str(n): "x" for n in range(50)}).status == 400
+    assert page.ask(form={str(n): "x" for n in range(MOST_FIELDS + 1)}).status == 400
 
 
 def test_every_answer_forbids_what_is_from_elsewhere_and_copies(page: _Page) -> None:

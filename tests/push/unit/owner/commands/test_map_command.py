@@ -120,6 +120,13 @@ def test_a_file_that_is_no_mapping_is_not_replaced(folder: Path, content: str) -
     assert path.read_text(encoding="latin-1") == content
 
 
+def test_words_of_a_column_that_is_like_a_label_too_are_no_labels_of_a_number(folder: Path) -> None:
+    study = STUDY.replace("name: sex", "name: ages")
+    (folder / "study.yaml").write_text(study)
+    (folder / "ages.csv").write_text("ages,age\nmale,27\nfemale,31\n")
+    assert not map_file(folder, "ages.csv", "--yes")["undecided"]
+
+
 def codebook(folder: Path) -> Path:
     """Write a dictionary of two sheets for a file whose names and codes say nothing."""
     (folder / "coded.csv").write_text("V1,V2\n1,27.5\n2,999\n")
