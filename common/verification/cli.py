@@ -53,7 +53,7 @@ def _estimate(**given: Any) -> int:
     """Answer a question from a result, with an honest interval.
 
     Any number of answers costs no privacy. RESULT is checked first, as `verify` does. What the
-    noise hides is not estimated; the answer says what would be enough. Labels are named
+    noise hides has no end, or spans all that is possible. Labels are named
     attribute=label. Exits with 52 if no authority's certificate was given, and 15 to 18 if a check
     fails.
 

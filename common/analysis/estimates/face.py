@@ -253,7 +253,7 @@ class Estimates:
         reference: Mapping[str, str] | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> EstimateAnswer:
-        """Fit a linear regression; a coefficient that the noise hides is refused.
+        """Fit a linear regression; what the noise does not bound has no end.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class Estimates:
     def strengths(
         self, x: Sequence[str], *, reference: Mapping[str, str] | None = None
     ) -> dict[str, float]:
-        """Return how far each regressor of `ols` is above its noise, by name; 4 is enough.
+        """Return how far each regressor of `ols` is above its noise, by name; 2 bound its interval.
 
         >>> {name: round(strength) for name, strength in asked.strengths(["age", "sex=m"]).items()}
         {'age': 18, 'sex=m': 669}

@@ -12,7 +12,7 @@ coefficients; rare labels, wider ones for groups.
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from math import floor, log10
+from math import floor, isfinite, log10
 from typing import Annotated
 
 from dppca.common.analysis.estimates.answers import EstimateAnswer
@@ -54,8 +54,8 @@ def forecast_widths(moments: ReconciledMoments) -> tuple[ForecastWidth, ...]:
         with suppress(SettingError):
             answer, place = ask(Estimates(moments))
             low, high = answer.conf_int(ALPHA)[place]
-            refused = answer.estimates[place].refused is not None
-            found.append(ForecastWidth(question, None if refused else float(high - low) / 2))
+            reach = float(high - low) / 2
+            found.append(ForecastWidth(question, reach if isfinite(reach) else None))
     return tuple(found)
 
 

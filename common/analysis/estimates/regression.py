@@ -6,10 +6,17 @@ is ``A^-1 E theta`` to first order, with an exact covariance. The rows' part is
 p (1 - p) <= 1/4; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1`` of
 rows that are drawn from the fitted field.
 
-The strength of a coefficient is the variance of its regressor that the others leave,
-R_j = 1 / (A^-1)_jj, over the standard deviation of the noise of that. A fit whose A is not positive
-definite, or that has a strength below 2 (where Fieller's set has no end), is refused, and a
-coefficient below 4. The intercept is refused with any of them: it is what they leave at zero.
+The interval of a coefficient is Fieller's set. With v what the other regressors leave of its own,
+``R = v' A v`` and e the residual, the coefficient is ``beta_j R / R``, and at any value r ::
+
+    U(r) = v' G (e + (beta_j - r) v) = (beta_j - r) R
+
+has the noise of forms that are linear in r. Where the noise may hide R the set has no end, and it
+is given as it is: a rule of least strength would choose the intervals that miss (.41 of .95 at 2.8
+deviations). A fit whose A is not positive definite has no set, and is refused.
+
+The strength of a coefficient is R over the standard deviation of its noise; below 2 its set has no
+end.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,17 +25,15 @@ from math import inf
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable, normal_estimate
+from dppca.common.analysis.estimates.answers import Estimate, NotEstimable, ratio_estimate
 from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.noise import Array, form
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
-from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SettingError
 
-LEAST_FIT = 2.0
-"""Strength below which a regressor takes the whole fit with it."""
 _FIELD_ROWS = 60_000  # of the fitted field, from which a sandwich is computed
 _ROUNDING = 1e-10  # below it an eigenvalue of a correlation matrix counts as 0
 
@@ -75,43 +80,46 @@ def estimate_ols(
 ) -> tuple[list[Estimate], Array | None]:
     """Estimate the coefficients of ``const`` and the regressors, in their own units.
 
-    The other value is their covariance, shape (k + 1, k + 1), NaN where one is refused; None if
-    all are.
+    The other value is their covariance, shape (k + 1, k + 1); None if the fit is refused.
     """
     _check(y, regressors)
     block = moments.block([y.attribute, *(each.attribute for each in regressors)])
     made, names = design(block, regressors), ["const", *(each.name for each in regressors)]
-    refusals = _refusals(moments, block, regressors, made)
-    if made.inverse is None or all(refusals):
-        return [Estimate(name, refused=refusals[0]) for name in names], None
-    n, inverse = moments.n_rows, made.inverse
-    b = inverse @ made.vectors @ block.matrix @ y.coded(block)
-    rest = y.coded(block) - b @ made.vectors
-    noise = block.noise(form(inverse @ made.vectors, rest))
-    freedom = max(n - len(names), 1)
+    if made.inverse is None:
+        refused = _refused(moments, block, regressors, made)
+        return [Estimate(name, refused=refused) for name in names], None
+    n, b = moments.n_rows, made.inverse @ made.vectors @ block.matrix @ y.coded(block)
+    rest, freedom = y.coded(block) - b @ made.vectors, max(n - len(names), 1)
     if variance == "sandwich":
         rows = _sandwich(moments, y, regressors, progress)
     elif variance == "bound":
-        rows = inverse / 4
+        rows = made.inverse / 4
     else:
-        rows = inverse * max(block.value(rest, rest), 0.0) * n / freedom
-    factors = np.array([y.factor, *(y.factor / each.factor for each in regressors)])
-    units = np.diag(factors)
-    units[0, 1:] = -factors[1:] * [each.offset for each in regressors]
-    found = Linear(b, noise).combine(units)
-    found.values[0] += y.offset
-    sampling = units @ rows @ units.T / scope.rows(moments)
+        rows = made.inverse * max(block.value(rest, rest), 0.0) * n / freedom
+    zeros = np.eye(len(names))  # from coded regressors to those that are 0 in their own units
+    zeros[0, 1:] = [-each.offset / each.factor for each in regressors]
+    vectors = np.linalg.inv(zeros).T @ made.vectors
+    b, inverse, rows = zeros @ b, zeros @ made.inverse @ zeros.T, zeros @ rows @ zeros.T
     df = freedom if variance == "constant" and not scope.these_rows else inf
-    intercept = next((each for each in refusals if each is not None), None)
-    reasons, covariance = [intercept, *refusals], found.noise.covariance + sampling
-    hidden = [each is not None for each in reasons]
-    covariance[hidden], covariance[:, hidden] = np.nan, np.nan
-    return [
-        normal_estimate(name, found.part(j), float(sampling[j, j]), df=df, null=0.0)
-        if refused is None
-        else Estimate(name, refused=refused)
-        for j, (name, refused) in enumerate(zip(names, reasons, strict=True))
-    ], covariance
+    factors = y.factor / np.array([1.0, *(each.factor for each in regressors)])
+    covariance = block.noise(form(inverse @ vectors, rest)).covariance + rows / scope.rows(moments)
+    found = []
+    for j, name in enumerate(names):
+        left = 1 / inverse[j, j]
+        own = left * inverse[j] @ vectors
+        noise = block.noise(np.array([form(own, rest + b[j] * own), form(own, own)]))
+        sampling = float(rows[j, j]) * left**2 / scope.rows(moments)
+        found.append(
+            ratio_estimate(
+                *(name, Linear(np.array([b[j] * left, left]), noise), np.diag([sampling, 0.0])),
+                offset=0.0 if j else y.offset,
+                factor=float(factors[j]),
+                lowest=-inf,
+                df=df,
+                null=0.0,
+            )
+        )
+    return found, covariance * np.outer(factors, factors)
 
 
 def _check(y: Variable, regressors: Sequence[Variable]) -> None:
@@ -126,40 +134,26 @@ def _check(y: Variable, regressors: Sequence[Variable]) -> None:
         raise SettingError(f"{y.name} is of an attribute that is among its own regressors")
 
 
-def _refusals(
+def _refused(
     moments: ReconciledMoments, block: Block, regressors: Sequence[Variable], made: Design
-) -> list[NotEstimable | None]:
-    """Return a refusal for each regressor, the same for all where the fit is refused."""
-
-    def told(j: int, reason: str, size: float, noise: float) -> NotEstimable | None:
-        name, remedies = regressors[j].name, _remedies(moments, block, regressors, j)
-        reason = reason.format(name)
-        return too_weak(moments, name, reason, size=size, noise=noise, remedies=remedies)
-
-    if made.inverse is None:
-        weakest, size, noise = _weakest_direction(made)
-        if noise <= _ROUNDING**2:
-            raise SettingError("the regressors determine each other: leave one out")
-        reason = "with the noise, {} is no longer independent of the other regressors"
-        return [told(weakest, reason, size, noise)] * len(regressors)
-    strengths = [float(each) for each in made.strengths]
-    reason = "the noise hides what the other regressors leave of {}"
-    if min(strengths) < LEAST_FIT:
-        weakest = int(np.argmin(strengths))
-        return [told(weakest, reason, strengths[weakest], 1.0)] * len(regressors)
-    return [
-        None if strength >= LEAST else told(j, reason, strength, 1.0)
-        for j, strength in enumerate(strengths)
-    ]
+) -> NotEstimable:
+    """Return why there is no fit; `SettingError` if it is not the noise."""
+    weakest, noise = _weakest_direction(made)
+    if noise <= _ROUNDING**2:
+        raise SettingError("the regressors determine each other: leave one out")
+    name = regressors[weakest].name
+    reason = f"with the noise, {name} is no longer independent of the other regressors"
+    remedies = _remedies(moments, block, regressors, weakest)
+    return NotEstimable(reason, name, None, 0.0, None, None, remedies)
 
 
-def _weakest_direction(made: Design) -> tuple[int, float, float]:
-    """Return the regressor with most of the lowest direction, and variance and noise of that."""
+def _weakest_direction(made: Design) -> tuple[int, float]:
+    """Return the regressor with most of the lowest direction, and the variance of its noise."""
     scale = np.sqrt(np.abs(np.diag(made.normal)))
-    values, directions = np.linalg.eigh(made.normal / np.outer(scale, scale))
+    _, directions = np.linalg.eigh(made.normal / np.outer(scale, scale))
     lowest = (directions[:, 0] / scale) @ made.vectors
     noise = float(made.block.noise(form(lowest, lowest)[None]).variance[0])
-    return int(np.argmax(np.abs(directions[1:, 0]))), float(values[0]), noise
+    return int(np.argmax(np.abs(directions[1:, 0]))), noise
 
 
 def _remedies(

@@ -15,6 +15,7 @@ from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.units import Person
 
+_KNOWN = 2.0  # deviations, from which on a size is more than its noise
 _OF_PEOPLE = (
     "All is about a random row of a random person: all rows of somebody count as {}. No number of "
     "rows, and nothing per year or visit, can be asked of it. Regression and correlation assume "
@@ -98,6 +99,6 @@ def too_weak(
         return None
     strength = size / variance**0.5 if variance else 0.0
     rows = epsilon = None
-    if variance:  # a size below one deviation is unknown: what one deviation would need
-        rows, epsilon = moments.needed(max(size, variance**0.5) / least, noise, sampling)
+    if strength >= _KNOWN:  # below it the size is noise, and nobody knows what would be enough
+        rows, epsilon = moments.needed(size / least, noise, sampling)
     return NotEstimable(reason, subject, strength, least, rows, epsilon, remedies)

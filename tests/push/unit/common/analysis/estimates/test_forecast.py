@@ -55,11 +55,11 @@ def test_values_that_are_spread_evenly_get_the_intervals_of_the_forecast(epsilon
         assert one.reach == pytest.approx(other.reach, rel=0.1)
 
 
-def test_intervals_get_narrower_with_epsilon_and_with_rows_until_none_are_refused() -> None:
+def test_intervals_get_narrower_with_epsilon_and_with_rows_until_all_have_ends() -> None:
     numbers = [*MIXED[:2], numeric_of("dose", 0, 9)]
     settings_of_growth = [
-        [_expected(_study(numbers, epsilon), 3000) for epsilon in ("0.05", "0.5", "5")],
-        [_expected(_study(numbers, "0.5"), rows) for rows in (300, 3000, 30_000)],
+        [_expected(_study(numbers, epsilon), 3000) for epsilon in ("0.01", "0.5", "5")],
+        [_expected(_study(numbers, "0.5"), rows) for rows in (60, 3000, 30_000)],
     ]
     for growth in settings_of_growth:
         assert growth[0][-1].reach is None

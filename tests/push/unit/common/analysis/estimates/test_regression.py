@@ -6,7 +6,10 @@ import statsmodels.api as sm
 
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates, Variance
+from dppca.common.analysis.estimates.release import expected_moments
+from dppca.common.analysis.estimates.scope import too_weak
 from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
@@ -76,15 +79,35 @@ def test_the_sandwich_says_how_far_the_field_is_and_what_it_rests_on(asked: Esti
     )
 
 
-def test_an_intercept_is_refused_with_any_coefficient_that_the_noise_hides() -> None:
-    """It is what the coefficients leave at zero, so it misses where one of them is noise."""
-    partly = 0
-    for seed in range(4):
-        rows = [part[:300] for part in PEOPLE]
-        parts = np.array_split(encode(STUDY.table, rows), 3)
-        released = Published(STUDY, pooled_result(STUDY, parts, seed=seed))
-        const, *others = estimates(released).ols("ill", ["age", "sex"]).estimates
-        refused = [each.refused for each in others if each.refused is not None]
-        assert const.refused == (refused[0] if refused else None)
-        partly += 0 < len(refused) < len(others)
-    assert partly
+def test_weak_coefficients_and_their_intercept_cover_without_a_rule() -> None:
+    """300 rows at epsilon 3: the noise hides what is left of regressors, in many releases."""
+    rows = [part[:300] for part in PEOPLE]
+    coded = encode(STUDY.table, rows)
+    x = sm.add_constant(np.column_stack([rows[0], rows[1]]))
+    truth = sm.OLS(rows[2].astype(float), x).fit().params
+    held, open_ends, without = [], 0, 0
+    for seed in range(60):
+        released = Published(STUDY, pooled_result(STUDY, np.array_split(coded, 3), seed=seed))
+        found = estimates(released, these_rows=True).ols("ill", ["age", "sex"])
+        refused = {each.refused is not None for each in found.estimates}
+        assert len(refused) == 1  # all of a fit, or nothing of it
+        if True in refused:
+            without += 1
+            assert "no longer independent" in found.summary().replace("\n", " ")
+            continue
+        low, high = found.conf_int().T
+        held += ((low <= truth) & (truth <= high)).tolist()
+        open_ends += int(np.isinf(low).sum())
+    assert np.mean(held) >= 0.93
+    assert open_ends > 5
+    assert without < 40
+
+
+def test_what_would_be_enough_is_said_from_two_deviations_on() -> None:
+    """Below, a strength is noise, and so would be what is promised."""
+    moments = expected_moments(STUDY, calibrate(STUDY), [5000] * 3)
+    for size, promised in ((0.5, False), (1.9, False), (2.1, True), (3.9, True)):
+        refused = too_weak(moments, "age", "hidden", size=size, noise=1.0)
+        assert refused is not None
+        assert ("would be enough" in refused.text) == promised
+    assert too_weak(moments, "age", "hidden", size=4.1, noise=1.0) is None
