@@ -208,3 +208,25 @@ def test_until_when_something_waits_says_whether_that_has_passed(tmp_path: Path)
 def test_a_count_agrees_with_what_it_counts(tmp_path: Path, value: int, said: str) -> None:
     (tmp_path / "counts.html").write_text('{{ value | of("row") }}')
     assert render_file([tmp_path], "counts.html", value=value) == said
+
+
+@pytest.mark.parametrize(
+    ("unbounded", "shown"),
+    [
+        (None, ["1", "", "", ""]),
+        ("above", ["1", "", "no end", ""]),
+        ("below", ["1", "no end", "", ""]),
+        ("both", ["1", "no end", "no end", ""]),
+    ],
+)
+def test_an_interval_without_an_end_says_so_in_its_table(
+    tmp_path: Path, unbounded: str | None, shown: list[str]
+) -> None:
+    (tmp_path / "one.html").write_text(
+        '{% from "charts.html" import forest %}{{ forest(answer) }}', encoding="utf-8"
+    )
+    ends = {"low": None, "high": None, "pvalue": None, "noise": None, "refusal": None}
+    row = {"name": "sex=m", "estimate": 1.0, "unbounded": unbounded, **ends}
+    text = render([tmp_path], "one.html", answer={"title": "odds ratios", "estimates": [row]})
+    cells = re.findall(r'<td class="number">(.*?)</td>', text)
+    assert cells[:4] == shown
