@@ -46,7 +46,7 @@ def test_the_page_has_the_records_figures() -> None:
 
 
 def test_every_cell_that_is_given_whole_covers() -> None:
-    """Cells of 20 releases have the same 80 intervals' chance: .82 is four deviations below."""
+    """80 intervals or more: .88 is three deviations below .95 (of independent intervals)."""
     assert {each["law"] for each in CELLS} == {"gaussian", "laplace", "matrix-laplace"}
     assert min(each["coverage"] for each in CELLS if each["releases"] >= 20) >= 0.88
     strong = [each for each in CELLS if each["epsilon"] == "50" and each["table"] == "yes"]
