@@ -18,11 +18,13 @@ from dppca.common.analysis.estimates.noise import MomentNoise
 from dppca.common.analysis.estimates.release import ReconciledMoments, expected_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.moments.moments import compute_moments, unpack
+from dppca.common.kernel.privacy.counted_rows import count_rows
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
+from dppca.curator.planning.covariance_noise import JOINT_BITS, JOINT_SUM_WEIGHT
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.in_memory import make_parties
 from tests.support.studies import Attributes, binary_of, categorical_of, make_study, numeric_of
@@ -38,6 +40,21 @@ PEOPLE: Attributes = (
 )
 """Attributes of `people`."""
 Question = Callable[[Estimates], EstimateAnswer]
+QUESTIONS: dict[str, Question] = {
+    "mean": lambda e: e.mean("score"),
+    "share": lambda e: e.proportion("job"),
+    "table": lambda e: e.table("sex", "region"),
+    "difference of means": lambda e: e.difference("score", "sex"),
+    "risk difference": lambda e: e.difference("ill", "region", ["east", "north"]),
+    "group mean": lambda e: e.mean("score", by="region"),
+    "group share": lambda e: e.mean("ill", by="region"),
+    "odds ratio": lambda e: e.odds_ratio("sex=m", "ill=yes"),
+    "relative risk": lambda e: e.relative_risk("region=south", "ill=yes"),
+    "correlation": lambda e: e.correlation("age", "score", "sex"),
+    "regression": lambda e: e.ols("score", ["age", "years", "sex", "region=east"]),
+    "regression of a label": lambda e: e.ols("ill", ["sex", "region=east"], variance=None),
+}
+"""What is asked of releases of `PEOPLE`."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +69,15 @@ class Cell:
     def study(self, attributes: Attributes, **changes: object) -> Study:
         """Make a study of some attributes, with real keys where owners share the noise."""
         names = [f"owner-{place}" for place in range(self.owners)]
-        delta = {"delta": "1e-9"} if self.law == "gaussian" else {}
+        own: dict[str, object] = {"delta": "1e-9"} if self.law == "gaussian" else {}
+        if self.law == "matrix-laplace":
+            own = {"mechanism": self.law, "sum_weight": JOINT_SUM_WEIGHT}
+            own |= {"resolution_bits": JOINT_BITS}
         study = make_study(
-            attributes, owners=names, epsilon=self.epsilon, max_rows=1_000_000, **delta, **changes
+            attributes,
+            owners=names,
+            epsilon=self.epsilon,
+            **{"max_rows": 1_000_000, **own, **changes},
         )
         if self.trust == "owner":
             return study
@@ -96,7 +119,9 @@ class Releases:
         self.base = expected_moments(study, self.calibration, [rows // owners] * owners)
 
     def moments(self, packed: NDArray[np.int64], *, n_rows: int) -> ReconciledMoments:
-        """Return what a pooled vector of a study without counts says."""
+        """Return what a pooled vector of a study without cells says."""
+        if self.study.table.layout.with_count:
+            n_rows = count_rows(packed, self.study.table.layout)
         mean, second = unpack(packed, n_rows, self.study.table.layout)
         assert mean is not None
         matrix = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], second]])
@@ -117,12 +142,17 @@ class Releases:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield exact and noised sums of samples; columns ``apart`` are of other rows each."""
         rng, entropy = np.random.default_rng(self.seed), SeededEntropy(self.seed)
-        size = self.study.table.layout.n_entries
+        layout, law = self.study.table.layout, self.calibration.law
+        size, honest = layout.n_entries, self.calibration.n_honest_owners
         places = self.study.table.layout.halved_places
         halved = (np.arange(count)[:, None] * size + places).ravel()
         noise = np.zeros(count * size, dtype=np.int64)
         for _ in self.study.owners:
-            noise = add_noise(noise, self.calibration, entropy=entropy, halved=halved)
+            if law.is_joint:
+                drawn = [law.draw_release(layout, honest, entropy=entropy) for _ in range(count)]
+                noise += np.concatenate(drawn)
+            else:
+                noise = add_noise(noise, self.calibration, entropy=entropy, halved=halved)
         for own in noise.reshape(count, size):
             sample = self.population[rng.integers(0, len(self.population), self.rows)]
             for columns in apart:

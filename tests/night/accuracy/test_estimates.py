@@ -19,6 +19,7 @@ from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.schema import ColumnKind, encode
 from tests.support.coverage import (
     PEOPLE,
+    QUESTIONS,
     Cell,
     Question,
     Releases,
@@ -38,20 +39,6 @@ CELLS = [
         ("gaussian", "laplace"), ("owner", "aggregate"), (3, 10), ("0.5", "1", "3")
     )
 ]
-QUESTIONS: dict[str, Question] = {
-    "mean": lambda e: e.mean("score"),
-    "share": lambda e: e.proportion("job"),
-    "table": lambda e: e.table("sex", "region"),
-    "difference of means": lambda e: e.difference("score", "sex"),
-    "risk difference": lambda e: e.difference("ill", "region", ["east", "north"]),
-    "group mean": lambda e: e.mean("score", by="region"),
-    "group share": lambda e: e.mean("ill", by="region"),
-    "odds ratio": lambda e: e.odds_ratio("sex=m", "ill=yes"),
-    "relative risk": lambda e: e.relative_risk("region=south", "ill=yes"),
-    "correlation": lambda e: e.correlation("age", "score", "sex"),
-    "regression": lambda e: e.ols("score", ["age", "years", "sex", "region=east"]),
-    "regression of a label": lambda e: e.ols("ill", ["sex", "region=east"], variance=None),
-}
 _ENOUGH = 300  # given answers of a cell, whose share then has a deviation of .013
 
 
@@ -74,6 +61,26 @@ def _tallies(these_rows: bool, count: int = RELEASES) -> list[dict[str, Tally]]:
 @pytest.mark.parametrize("these_rows", [False, True])
 def test_intervals_cover_a_population_and_its_rows(these_rows: bool) -> None:
     _require(_tallies(these_rows, RELEASES if not these_rows else RELEASES // 4))
+
+
+@pytest.mark.parametrize(
+    ("trust", "changes"),
+    [
+        ("aggregate", {}),
+        ("owner", {"neighbours": "added", "sum_weight": 1.0, "max_rows": 10**9}),
+        ("owner", {"targets": ["ill", "score"], "target_weight": 2}),
+    ],
+    ids=["masked", "rows added", "targets"],
+)
+def test_intervals_cover_under_noise_of_a_whole_release(
+    trust: str, changes: dict[str, Any]
+) -> None:
+    # `docs/evidence/matrix-noise.json` has 400 releases of ten cells.
+    study = Cell("matrix-laplace", trust, 3, "1").study(PEOPLE, **changes)
+    releases = Releases(study, coded_people(study))
+    found = tally(releases, QUESTIONS, count=100, these_rows=False)
+    assert all(each.share >= 0.85 for each in found.values() if each.given >= 100)
+    assert 0.93 <= pooled(list(found.values())).share <= 0.985
 
 
 def test_intervals_cover_with_heavy_squares_and_with_halved_products() -> None:
