@@ -186,7 +186,7 @@ def _cells(
             "releases": len(each),
             "held": round(float(held.mean()), 4),
             "width": float(f"{width.mean():.4g}"),
-            "own_width": float(f"{own.mean():.4g}"),
+            **({} if np.isnan(own).all() else {"own_width": float(f"{own.mean():.4g}")}),
         }
 
 
@@ -200,7 +200,52 @@ def _order_statistics(values: NDArray[np.float64], levels: Sequence[float]) -> l
     return found
 
 
-KINDS: dict[str, Callable[[TableOneTrial], list[Found]]] = {"quantiles": _quantiles}
+EVENTS = (1, 2, 3, 5)
+"""True means of the numbers of rows with a label, in all rows and in a group of a tenth."""
+
+
+def _counts(trial: TableOneTrial) -> list[Found]:
+    """Shares of labels that a few rows have."""
+    rng = np.random.default_rng(6)
+    rows = 2000
+    labels = [*(f"e{each}" for each in EVENTS), "none"]
+    study = state_study(
+        "counts",
+        {"attributes": [label_attribute("event", labels), label_attribute("arm", ["a", "b"])]},
+        trial.privacy(),
+        owners=OWNERS,
+    )
+    arm = (rng.random(_PEOPLE) < 0.1).astype(np.int32)
+    event = np.full(_PEOPLE, len(EVENTS), dtype=np.int32)
+    start = 0
+    order = np.concatenate([rng.permutation(np.flatnonzero(arm == 1)), np.flatnonzero(arm == 0)])
+    for code, mean in enumerate(EVENTS):  # all of them in the small group
+        many = round(_PEOPLE * mean / rows)
+        event[order[start : start + many]] = code
+        start += many
+    releases = Releases(study, [event, arm], rows=rows, seed=crc32(trial.key.encode()))
+    found: dict[str, list[tuple[bool, float, float]]] = {}
+    for _, (_, asked) in zip(range(trial.releases), releases, strict=False):
+        alone = asked.proportion("event").conf_int()
+        grouped = asked.table("event", "arm").conf_int()
+        for code, mean in enumerate(EVENTS):
+            truth = float((event == code).mean())
+            within = asked.proportion(f"event=e{mean}", by="arm").conf_int()[1]
+            in_group = float((event[arm == 1] == code).mean())
+            for what, interval, value in (
+                ("share", alone[code], truth),
+                ("cell", grouped[2 * code + 1], truth),
+                ("share in a group", within, in_group),
+            ):
+                name = f"{what}, mean of {mean}"
+                found.setdefault(name, []).append(_judged(interval, value, np.nan))
+    return list(_cells(trial, found))
+
+
+KINDS: dict[str, Callable[[TableOneTrial], list[Found]]] = {
+    "quantiles": _quantiles,
+    "counts": _counts,
+}
 
 
 def measure(trial: TableOneTrial) -> Found:
@@ -215,7 +260,7 @@ def trials(releases: int) -> list[TableOneTrial]:
         TableOneTrial(kind, mechanism, epsilon, releases)
         for kind in KINDS
         for mechanism in ("gaussian", "laplace")
-        for epsilon in ("0.5", "1", "3", "8")
+        for epsilon in ("0.5", "1", "3", "8", *(("100",) if kind == "counts" else ()))
     ]
 
 

@@ -120,6 +120,13 @@ QUESTIONS = {
         lambda asked, names, more: asked.iqr(names[0], **more),
         ("by",),
     ),
+    "summary": Question(
+        "[NAME ...] [--by ATTRIBUTE] [--format FORMAT]",
+        0,
+        None,
+        lambda asked, names, more: asked.summary(*names, by=more.get("by")),
+        ("by", "format"),
+    ),
     "components": Question("", 0, 0, lambda asked, _, __: asked.components()),
 }
 
@@ -194,6 +201,11 @@ def estimate_options(command: _Command) -> _Command:
             help="Log odds, or logs of ratios, of a regression.",
         ),
         click.option(
+            "--format",
+            type=click.Choice(["text", "html", "latex", "csv"]),
+            help="How a summary is printed.",
+        ),
+        click.option(
             "--these-rows", is_flag=True, help="Intervals for these rows, not for a population."
         ),
         click.option("--population", type=click.IntRange(min=1), help="Members of the population."),
@@ -258,7 +270,8 @@ def estimate(
     answer = replace(asked.ask(face, names, given), alpha=1 - level)
     if adjust is not None:
         answer = answer.adjusted(adjust)
-    emit(answer.document(), answer.summary(), as_json=as_json)
+    text = answer.lay_out(given.get("format", "text"))
+    emit(answer.document(), text, as_json=as_json)
     if authority is None:
         tell(f"{UNVOUCHED}: {UNVOUCHED_WHY} --ca")
         return ExitCode.UNVOUCHED

@@ -13,6 +13,7 @@ import numpy as np
 from dppca.common.analysis.estimates.intervals import FewEvents, FiellerRatio, Interval, Normal
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
+from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
@@ -82,7 +83,7 @@ class Estimate:
     @property
     def beyond(self) -> bool:
         """Whether the noise took it beyond what is possible."""
-        if self.estimate is None or not isinstance(self.law, Normal | FewEvents | FiellerRatio):
+        if self.estimate is None or not isinstance(self.law, Normal | FewEvents | FiellerRatio | ShareSet):
             return False
         return not self.law.lowest - _ROUNDING <= self.estimate <= self.law.highest + _ROUNDING
 
@@ -107,26 +108,22 @@ def ratio_estimate(
     *,
     offset: float = 0.0,
     factor: float = 1.0,
-    events: float = 0.0,
     **law: Any,
 ) -> Estimate:
     """Estimate ``offset + factor A / B`` of numbers (A, B) and their sampling covariance (2, 2).
 
-    ``events`` is that of `FiellerRatio`, of a share. Where noise takes B to 0 or below there is no
+    Where noise takes B to 0 or below there is no
     estimate, and the interval is all that is possible.
     """
     known = found.values[1] > 0
     ratio = float(found.values[0] / found.values[1]) if known else 0.0
     line, covariance = np.array([[1.0, -ratio]]), found.noise.covariance + sampling
-    share = min(max(ratio, 0.0), 1.0)
-    total = float((line @ covariance @ line.T)[0, 0]) + events * share * (1 - share)
-    against = found.noise.combine(line)
+    against, total = found.noise.combine(line), float((line @ covariance @ line.T)[0, 0])
     share = float(against.variance[0]) / total if total > 0 else 0.0
     scale = np.array([[factor, offset], [0, 1]])
     fieller = FiellerRatio(
         *(scale @ found.values, scale @ covariance @ scale.T),
         float(against.kurtosis[0]) * share**2,
-        events=events,
         **law,
     )
     if not known:
@@ -167,6 +164,16 @@ class AttributeDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class CellDocument:
+    """Where an estimate stands in Table 1."""
+
+    variable: Annotated[str, "the attribute; `rows` for numbers of rows"]
+    statistic: Annotated[str, "`n`, `share`, `mean`, `SD`, `median` or a quartile"]
+    label: Annotated[str, "the label whose share it is; empty for others"]
+    group: Annotated[str, "`all`, attribute=label of a group, or `difference`"]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerDocument:
     """Answer to one question of a released result."""
 
@@ -192,6 +199,9 @@ class AnswerDocument:
         "that is refused, or for the whole where the answer has none",
     ]
     version: Annotated[int, "version of this document"] = 1
+    cells: Annotated[
+        tuple[CellDocument, ...] | None, "of `summary`: the place of each estimate, in their order"
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -343,6 +353,16 @@ class EstimateAnswer:
         return "\n".join(
             [*_wrapped(told), *table, *_wrapped([*_refusals(refused), *self.assumptions])]
         )
+
+    def lay_out(self, layout: str) -> str:
+        """Return it as ``text``; only a `Summary` has other layouts.
+
+        >>> print(asked.mean("age").lay_out("text").splitlines()[0])
+        mean of age, for the population that the rows are a sample of
+        """
+        if layout != "text":
+            raise SettingError(f"{layout} is for a summary")
+        return self.summary()
 
     def to_frame(self) -> pd.DataFrame:
         """Return a ``pandas.DataFrame``, a row for each estimate; NaN where refused.

@@ -36,6 +36,7 @@ from dppca.common.analysis.estimates.regressors import (
 )
 from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
+from dppca.common.analysis.estimates.summaries import Summary, summarize
 from dppca.common.analysis.estimates.tables import (
     DRAWS,
     estimate_cells,
@@ -440,6 +441,30 @@ class Estimates:
         place, group = self._number(y), None if by is None else self.moments.names.attribute(by)
         found = estimate_iqr(self.moments, self.scope, place, group)
         return self._of_cells(f"interquartile range of {y}", found, place, group)
+
+    def summary(self, *names: str, by: str | None = None) -> Summary:
+        """Return Table 1: attributes in numbers, by default all, where ``by`` has each label.
+
+        >>> found = counted.summary("sex", "visits")
+        >>> found.to_frame()[["variable", "statistic", "label", "estimate"]].round(2).head(4)
+          variable statistic label  estimate
+        0     rows         n         6000.00
+        1      sex     share     f      0.50
+        2      sex     share     m      0.50
+        3   visits      mean            1.97
+        """
+        own = self.moments.names
+        wanted = names or tuple(each.name for each in own.schema.attributes)
+        places = [own.attribute(each) for each in wanted]
+        group = None if by is None else own.attribute(by)
+        found, cells, left_out = summarize(self.moments, self.scope, places, group)
+        every = dict.fromkeys([*places, *(() if group is None else (group,))])
+        answer = self._answer("Table 1" + ("" if by is None else f" by {by}"), found, *every)
+        return Summary(
+            *(answer.title, answer.estimates, answer.moments, answer.scope, answer.assumptions),
+            cells=tuple(cells),
+            left_out=tuple(left_out),
+        )
 
     def _quantiles(
         self, title: str, y: str, levels: Sequence[float], by: str | None

@@ -154,11 +154,7 @@ class FewEvents:
 
 @dataclass(frozen=True, slots=True)
 class FiellerRatio:
-    """Fieller's set of A / B, of numbers (A, B) with their covariance (2, 2).
-
-    With ``events``, the ratio r is a share, and ``events r (1 - r)`` is a part of the variance of
-    A - r B that the covariance does not have.
-    """
+    """Fieller's set of A / B, of numbers (A, B) with their covariance (2, 2)."""
 
     numbers: Array
     covariance: Array
@@ -167,7 +163,6 @@ class FiellerRatio:
     lowest: float = 0.0
     highest: float = inf
     null: float | None = None
-    events: float = 0.0
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends; all that is possible if the set has none."""
@@ -179,10 +174,9 @@ class FiellerRatio:
         """Yield the lower end of the set about the first ratio, the upper about the second."""
         below, v = self.numbers[1], self.covariance
         square = quantile(alpha, df=self.df, excess=self.excess) ** 2
-        more = square * self.events
-        a = below**2 - square * v[1, 1] + more
+        a = below**2 - square * v[1, 1]
         for sign, ratio in zip((-1, 1), ratios, strict=True):
-            b = ratio * below**2 - square * v[0, 1] + more / 2
+            b = ratio * below**2 - square * v[0, 1]
             c = (ratio * below) ** 2 - square * v[0, 0]
             known = a > 0 and below > 0
             yield (b + sign * sqrt(max(b * b - a * c, 0.0))) / a if known else sign * inf
@@ -190,11 +184,8 @@ class FiellerRatio:
     @property
     def se(self) -> float:
         """Standard error to first order."""
-        ratio = self.numbers[0] / self.numbers[1]
-        form = np.array([1.0, -ratio])
-        share = min(max(ratio, 0.0), 1.0)
-        variance = form @ self.covariance @ form + self.events * share * (1 - share)
-        return float(np.sqrt(max(variance, 0.0)) / abs(self.numbers[1]))
+        form = np.array([1.0, -self.numbers[0] / self.numbers[1]])
+        return float(np.sqrt(max(form @ self.covariance @ form, 0.0)) / abs(self.numbers[1]))
 
     @property
     def pvalue(self) -> float | None:

@@ -16,6 +16,7 @@ from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.intervals import Between, FewEvents
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, bilinear, combine
 from dppca.common.analysis.estimates.scope import EstimateScope
+from dppca.common.analysis.estimates.shares import ratio_of_shares
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
@@ -131,9 +132,9 @@ def _estimate_group(
     name, below = name or f"{y.name} where {group}", found.values[1]
     rows, units = scope.rows(moments), {"offset": y.offset, "factor": y.factor}
     limits = {"lowest": y.lower, "highest": y.upper}
-    counted = max(float(below), 0.0) / rows
     if y.label is not None:
-        return ratio_estimate(name, found, np.zeros((2, 2)), events=counted, **limits)
+        return ratio_of_shares(name, found, rows)
+    counted = max(float(below), 0.0) / rows
     return ratio_estimate(name, found, np.diag([spread * counted, 0]), **units, **limits)
 
 

@@ -42,6 +42,7 @@ CA = ("--ca", EDITION / "ca.pem")
         ("median", "age"),
         ("quantile", "age", "0.1", "0.9", "--adjust", "bonferroni"),
         ("iqr", "age"),
+        ("summary", "age", "sex", "--by", "work", "--format", "latex"),
     ],
     ids=" ".join,
 )
@@ -175,6 +176,7 @@ OPTIONS = {
     "labels": ("Male", "Female"),
     "against": ("private",),
     "variance": ("sandwich",),
+    "format": ("html",),
     "log": (),
 }
 NAMES = {
@@ -185,9 +187,11 @@ NAMES = {
     "logit": ("sex", "work"),
     "share": ("work",),
     "components": (),
+    "summary": (),
 }
 FOR = {
-    "by": ["mean", "share", "difference", "median", "quantile", "iqr"],
+    "by": ["mean", "share", "difference", "median", "quantile", "iqr", "summary"],
+    "format": ["summary"],
     "labels": ["difference"],
     "against": ["odds-ratio", "relative-risk"],
     "variance": ["ols"],
@@ -242,3 +246,13 @@ def test_an_empty_option_is_none_that_was_left_out() -> None:
     code, _, err = run_here(owner, "estimate", RESULT, "table", "sex", "work", "--by", "", *CA)
     assert code == USAGE_EXIT_CODE
     assert "takes no --by" in err
+
+
+@pytest.mark.parametrize("layout", ["html", "latex", "csv"])
+def test_table_1_is_printed_as_asked(layout: str) -> None:
+    starts = {"html": "<table>", "latex": r"\begin{tabular}", "csv": "variable,statistic,"}
+    for program in (owner, curator):
+        asked = ("estimate", RESULT, "summary", "--by", "sex", "--format", layout, *CA)
+        code, out, _ = run_here(program, *asked)
+        assert code == 0
+        assert out.startswith(starts[layout])
