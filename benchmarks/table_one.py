@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experiment import Found, KeyedTrial, keep_cells, run_trials
-from benchmarks.releases import label_attribute, state_privacy, state_study
+from benchmarks.releases import label_attribute, numeric_attribute, state_privacy, state_study
 from benchmarks.studies import ROOT
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.analysis.estimates.release import ReconciledMoments, expected_moments
@@ -185,9 +185,14 @@ def _cells(
             "epsilon": trial.epsilon,
             "releases": len(each),
             "held": round(float(held.mean()), 4),
-            "width": float(f"{width.mean():.4g}"),
+            **({} if np.isnan(width).all() else {"width": _width(width)}),
             **({} if np.isnan(own).all() else {"own_width": float(f"{own.mean():.4g}")}),
         }
+
+
+def _width(widths: NDArray[np.float64]) -> float | None:
+    """Return the mean width; None where one is without end."""
+    return float(f"{widths.mean():.4g}") if np.isfinite(widths).all() else None
 
 
 def _order_statistics(values: NDArray[np.float64], levels: Sequence[float]) -> list[float]:
@@ -242,9 +247,49 @@ def _counts(trial: TableOneTrial) -> list[Found]:
     return list(_cells(trial, found))
 
 
+INTERVALS = 10
+RATIO = 1.25
+"""Ratio of hazards at which the power of the log-rank test is measured."""
+
+
+def _survival(trial: TableOneTrial) -> list[Found]:
+    """Log-rank tests of equal and of different hazards; survival and its median."""
+    found: dict[str, list[tuple[bool, float, float]]] = {}
+    for ratio, what in ((1.0, "level"), (RATIO, "power")):
+        rng = np.random.default_rng(7)
+        parts = {"table": ["time", "ill", "arm"], "cells": {"time": INTERVALS}}
+        attributes = [
+            numeric_attribute("time", 0, 2),
+            label_attribute("ill", ["no", "yes"]),
+            label_attribute("arm", ["a", "b"]),
+        ]
+        schema = {"attributes": attributes, "tables": [parts]}
+        study = state_study("survival", schema, trial.privacy(), owners=OWNERS)
+        arm = (rng.random(_PEOPLE) < 0.3).astype(np.int32)
+        lasts = rng.exponential(1 / np.where(arm == 1, ratio, 1.0))
+        stays = rng.uniform(0, 3, _PEOPLE)
+        time, ill = np.minimum(lasts, stays), ((lasts <= stays) & (lasts < 2)).astype(np.int32)
+        releases = Releases(study, [time, ill, arm], rows=3000, seed=crc32(trial.key.encode()))
+        for _, (_, asked) in zip(range(trial.releases), releases, strict=False):
+            answer = asked.survival("time", "ill=yes", by="arm")
+            rejected = bool(answer.pvalues[-1] <= 0.05)
+            found.setdefault(f"{what} of the log-rank test", []).append((rejected, np.nan, np.nan))
+            if ratio != 1:
+                continue
+            ends = answer.conf_int()[INTERVALS:]  # of the smaller group
+            for part in (4, 8):
+                truth = float(np.exp(-part * 2 / INTERVALS))
+                judged = _judged(ends[part - 1], truth, np.nan)
+                found.setdefault(f"survival after {part} intervals", []).append(judged)
+            judged = _judged(ends[INTERVALS - 1], float(np.log(2)), np.nan)
+            found.setdefault("median survival of a group of .3", []).append(judged)
+    return list(_cells(trial, found))
+
+
 KINDS: dict[str, Callable[[TableOneTrial], list[Found]]] = {
     "quantiles": _quantiles,
     "counts": _counts,
+    "survival": _survival,
 }
 
 

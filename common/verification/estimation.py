@@ -127,6 +127,13 @@ QUESTIONS = {
         lambda asked, names, more: asked.summary(*names, by=more.get("by")),
         ("by", "format"),
     ),
+    "survival": Question(
+        "TIME EVENT [--by ATTRIBUTE]",
+        2,
+        2,
+        lambda asked, names, more: asked.survival(*names, **more),
+        ("by",),
+    ),
     "components": Question("", 0, 0, lambda asked, _, __: asked.components()),
 }
 

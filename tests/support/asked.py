@@ -1,4 +1,4 @@
-"""The answers that examples in docstrings of estimates call ``asked`` and ``counted``."""
+"""The answers that examples in docstrings call ``asked``, ``counted`` and ``followed``."""
 
 from functools import cache
 
@@ -8,7 +8,8 @@ from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.moments.moments import compute_moments
-from dppca.common.kernel.schema import encode, find_cells
+from dppca.common.kernel.schema import Column, encode, find_cells
+from dppca.common.kernel.study import Study
 from tests.support.coverage import PEOPLE, Cell, coded_people
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, make_study, numeric_of
@@ -39,6 +40,25 @@ def counted() -> Estimates:
     sex = rng.integers(0, 2, 6000).astype(np.int32)
     age = np.rint(rng.normal(48 + 8 * sex, 15)).clip(18, 98)
     rows = [age, np.minimum(rng.poisson(2, 6000), 9).astype(float), sex]
+    return _released(study, rows)
+
+
+@cache
+def followed() -> Estimates:
+    """Answers from 6,000 rows of three owners with seeded noise, epsilon 3: a table of a time."""
+    study = make_study(
+        [numeric_of("month", 1, 6, integer=True), binary_of("died", ["no", "yes"])],
+        owners=["one", "two", "three"],
+        epsilon="3",
+        tables=[{"table": ["month", "died"]}],
+    )
+    rng = np.random.default_rng(4)
+    dies, leaves = rng.geometric(0.2, 6000), rng.integers(1, 9, 6000)
+    died = (dies <= np.minimum(leaves, 6)).astype(np.int32)
+    return _released(study, [np.minimum(np.minimum(dies, leaves), 6).astype(float), died])
+
+
+def _released(study: Study, rows: list[Column]) -> Estimates:
     parts = []
     for owner in range(3):
         own = [each[owner::3] for each in rows]

@@ -83,7 +83,9 @@ class Estimate:
     @property
     def beyond(self) -> bool:
         """Whether the noise took it beyond what is possible."""
-        if self.estimate is None or not isinstance(self.law, Normal | FewEvents | FiellerRatio | ShareSet):
+        if self.estimate is None or not isinstance(
+            self.law, Normal | FewEvents | FiellerRatio | ShareSet
+        ):
             return False
         return not self.law.lowest - _ROUNDING <= self.estimate <= self.law.highest + _ROUNDING
 

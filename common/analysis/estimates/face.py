@@ -37,6 +37,12 @@ from dppca.common.analysis.estimates.regressors import (
 from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.summaries import Summary, summarize
+from dppca.common.analysis.estimates.survival import (
+    estimate_life_table,
+    estimate_log_rank,
+    follow_up,
+    survival_sentences,
+)
 from dppca.common.analysis.estimates.tables import (
     DRAWS,
     estimate_cells,
@@ -465,6 +471,34 @@ class Estimates:
             cells=tuple(cells),
             left_out=tuple(left_out),
         )
+
+    def survival(self, time: str, event: str, by: str | None = None) -> EstimateAnswer:
+        """Estimate a life table and median survival; of groups, with a log-rank test.
+
+        ``event`` is a label, such as ``died=yes``, or a binary, whose second label it is.
+
+        >>> followed.survival("month", "died").to_frame()[["estimate", "low", "high"]].round(2)
+                         estimate   low  high
+        survival to 1        0.79  0.78  0.80
+        survival to 2        0.62  0.59  0.64
+        survival to 3        0.48  0.45  0.51
+        survival to 4        0.38  0.34  0.41
+        survival to 5        0.30  0.25  0.34
+        median survival       NaN  2.00  4.00
+        """
+        places = (self.moments.names.attribute(time), self.moments.names.variable(event))
+        place, outcome = places
+        if outcome.label is None:
+            raise SettingError(f"{event} is not a label: name one, such as died=yes")
+        group = None if by is None else self.moments.names.attribute(by)
+        found = follow_up(self.moments, place, (outcome.attribute, outcome.label), group)
+        answers = estimate_life_table(self.moments, self.scope, found)
+        if by is not None and not self.scope.these_rows:
+            answers.append(estimate_log_rank(self.moments, self.scope, found))
+        title = f"survival by {time} to {outcome.name}" + ("" if by is None else f", by {by}")
+        others = (outcome.attribute, *(() if group is None else (group,)))
+        told = (*survival_sentences(by is not None), *quantile_sentences(self.moments, place))
+        return self._answer(title, answers, *others, more=told)
 
     def _quantiles(
         self, title: str, y: str, levels: Sequence[float], by: str | None

@@ -113,6 +113,7 @@ def test_a_refusal_names_what_is_hidden_and_promises_nothing_where_a_strength_is
     ("question", "told"),
     [
         (("percentile", "age"), "ask for `quantile`, such as `quantile age 0.9`"),
+        (("survival", "age", "sex"), "counted no cells of age beside sex"),
         (("median", "work"), "work is not a number: ask for `share`"),
         (("median", "age", "--by", "sex"), "no cells of age beside sex: that needs a table of"),
         (("quantile", "age", "half"), "levels of a quantile are numbers such as 0.25, not half"),
@@ -182,7 +183,7 @@ OPTIONS = {
 NAMES = {
     **dict.fromkeys(("mean", "difference", "median", "quantile", "iqr"), ("age",)),
     **dict.fromkeys(("odds-ratio", "relative-risk"), ("sex=Male", "work=state")),
-    **dict.fromkeys(("table", "independence"), ("sex", "work")),
+    **dict.fromkeys(("table", "independence", "survival"), ("sex", "work")),
     **dict.fromkeys(("correlation", "ols", "poisson"), ("age", "sex")),
     "logit": ("sex", "work"),
     "share": ("work",),
@@ -190,7 +191,7 @@ NAMES = {
     "summary": (),
 }
 FOR = {
-    "by": ["mean", "share", "difference", "median", "quantile", "iqr", "summary"],
+    "by": ["mean", "share", "difference", "median", "quantile", "iqr", "summary", "survival"],
     "format": ["summary"],
     "labels": ["difference"],
     "against": ["odds-ratio", "relative-risk"],

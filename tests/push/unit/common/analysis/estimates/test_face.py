@@ -30,6 +30,7 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from tests.support.asked import asked as asked_in_examples
 from tests.support.asked import counted as counted_in_examples
+from tests.support.asked import followed as followed_in_examples
 from tests.support.coverage import PEOPLE, Cell, Releases, coded_people, without_noise
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
@@ -377,6 +378,10 @@ def test_each_public_method_has_an_example(method: Any) -> None:
 
 @pytest.mark.parametrize("module", [face, answers], ids=lambda each: each.__name__)
 def test_the_examples_run(module: Any) -> None:
-    known = {"asked": asked_in_examples(), "counted": counted_in_examples()}
+    known = {
+        "asked": asked_in_examples(),
+        "counted": counted_in_examples(),
+        "followed": followed_in_examples(),
+    }
     result = doctest.testmod(module, extraglobs=known)
     assert result.failed == 0 < result.attempted
