@@ -28,7 +28,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 COLUMNS = (
     *("cell", "seed", "data", "target", "method", "variant", "epsilon", "true_epsilon", "delta"),
     *("m", "n", "d", "k", "scored", "accuracy", "decoded_accuracy", "support_vectors"),
-    *("seconds", "predict_seconds"),
+    *("rate", "entry", "norm", "seconds", "predict_seconds"),
 )
 
 
@@ -64,7 +64,7 @@ def make_report(
     Results on a file are named after it; errors are those of the runs and of the data.
     """
     check_plotting()  # before hours of work, not after
-    cells = experiment.grid(scope)
+    cells = [cell for cell in experiment.grid(scope) if cell.method not in scope.without]
     about = replace(experiment, notes=(*experiment.notes, *_about_tables(experiment, scope)))
     stem = experiment.name if scope.source is None else f"{experiment.name}-{scope.source.name}"
     outcomes = run_cells(experiment, cells, output / f"{stem}.jsonl", jobs=jobs)

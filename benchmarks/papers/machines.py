@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
 
 from benchmarks.papers.rows import PaperTable
 from benchmarks.papers.trials import Scored, Trial, TrialOutcome
+from dppca.common.analysis.estimators.base.projection import project
 from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DataError
@@ -113,6 +115,31 @@ def score_control(imitated: Any, split: Split, *, seed: int, kernel: str) -> Tri
     machine = SVM(kernel=kernel, C=1.0, gamma=1.0 / d, allow_constant=True)
     inside = Split(split.rows @ basis, split.labels, split.test @ basis, split.truth)
     return replace(score(machine, inside), d=d, k=k, true_epsilon="")
+
+
+class Hinged:
+    """An estimator's components, or all columns, and libsvm's linear machine on them.
+
+    Its loss is the hinge, where `SVM` and the estimators have liblinear's square of it.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: NDArray[np.float64], y: NDArray[Any]) -> None:
+        """Fit the estimator, then the machine; shapes (n, d) and (n,)."""
+        self.estimator.fit(X, y)
+        self.guarantee_ = self.estimator.guarantee_
+        self.components_ = getattr(self.estimator, "components_", ())
+        self.machine_ = SVC(kernel="linear", C=1.0).fit(self._inside(X), y)
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[Any]:
+        """Classes of rows, shape (n,)."""
+        found: NDArray[Any] = self.machine_.predict(self._inside(X))
+        return found
+
+    def _inside(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return project(X, np.asarray(self.components_)) if len(self.components_) else X
 
 
 def compute_true_epsilon(estimator: Any) -> str:

@@ -24,6 +24,9 @@ _NAMES = {
     "support_vectors": "support vectors",
     "seconds": "seconds to train",
     "predict_seconds": "seconds to predict",
+    "rate": "contribution rate",
+    "entry": "mean size of an entry",
+    "norm": "largest singular value",
     "epsilon": "epsilon",
     "k": "components k",
     "m": "owners m",
@@ -65,7 +68,8 @@ def plot_lines(experiment: Experiment, lines: Sequence[Line], stem: Path) -> tup
 
 def _drawn(line: Line, x: str) -> bool:
     """Whether a line is a point of a curve, and not a level across."""
-    return x in ("n", "d") or bool(line.cell.epsilon)
+    cell = line.cell
+    return x in ("n", "d") or bool(cell.epsilon) or (x == "k" and bool(cell.components))
 
 
 def _position(line: Line, x: str) -> float:
@@ -114,7 +118,7 @@ def _curves(
     if x == "epsilon":
         axes.set_xscale("log")
         plain_numbers(axes.xaxis)
-    if measure not in ("accuracy", "support_vectors"):
+    if measure not in ("accuracy", "support_vectors", "rate"):
         axes.set_yscale("log")
         plain_numbers(axes.yaxis)
     axes.set_xlabel(_NAMES[x])

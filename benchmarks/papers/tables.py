@@ -112,14 +112,27 @@ def _columns(experiment: Experiment, lines: Sequence[Line]) -> Mapping[str, Call
         "accuracy %": lambda line: line.text("accuracy", 2, unit=100),
         "decoded rows %": lambda line: line.text("decoded_accuracy", 2, unit=100),
         "printed": printed("accuracy"),
+        "contribution rate %": lambda line: line.text("rate", 2, unit=100),
+        "printed, rate": printed("rate"),
+        "printed, k": printed("k"),
+        "mean size of an entry": lambda line: _digits(line, "entry"),
+        "printed, entry": printed("entry"),
+        "largest singular value": lambda line: _digits(line, "norm"),
         "support vectors": lambda line: line.text("support_vectors", 0),
         "printed, support vectors": printed("support_vectors"),
         "control: random subspace": control,
         "sound form, held out": sound,
         "seconds": lambda line: f"{line.mean('seconds'):.2f}",
+        "printed, seconds": printed("seconds"),
         "to predict": lambda line: _positive(line, "predict_seconds"),
+        "printed, to predict": printed("predict_seconds"),
         "runs": lambda line: str(len(line.outcomes)),
     }
+
+
+def _digits(line: Line, measure: str) -> str:
+    mean = line.mean(measure)
+    return "" if mean is None else f"{mean:.4g}"
 
 
 def _true_epsilon(line: Line) -> str:

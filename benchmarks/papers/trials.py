@@ -25,7 +25,9 @@ CEILING = ""
 
 
 BY_MAGNITUDE = ", by magnitude"
-"""Ending of a published method's name, where the contribution rate is of sorted magnitudes."""
+"""Part of a published method's name, where the contribution rate is of sorted magnitudes."""
+HINGE = ", hinge loss"
+"""Part of a name, where a linear machine has hinge loss, and not its square."""
 
 
 class Scored(StrEnum):
@@ -33,6 +35,7 @@ class Scored(StrEnum):
 
     TRAINING = "training rows"
     HELD_OUT = "held-out rows"
+    NOTHING = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,18 @@ class Trial:
         }
         said = " ".join(f"{name}={value}" for name, value in settings.items() if value)
         form = f"{self.method} {self.variant}".strip()
-        return f"{self.source.name}: {form} {said} on {self.scored}".replace("  ", " ")
+        rows = f" on {self.scored}" if self.scored else ""
+        return f"{self.source.name}: {form} {said}{rows}".replace("  ", " ").strip()
 
     @property
     def rate_of(self) -> str:
         """The reading of the contribution rate, as the methods call it."""
-        return MAGNITUDE if self.method.endswith(BY_MAGNITUDE) else SIGNED
+        return MAGNITUDE if BY_MAGNITUDE in self.method else SIGNED
+
+    @property
+    def machine(self) -> str:
+        """The method without its readings."""
+        return self.method.replace(BY_MAGNITUDE, "").replace(HINGE, "")
 
     @property
     def key(self) -> str:
@@ -124,7 +133,12 @@ class TrialOutcome:
         As text: what was used, and what the noise really costs for whatever it protects; empty
         where no finite figure is known or there is no noise.
     accuracy, decoded_accuracy
-        In [0, 1]; of a machine trained on decoded synthetic rows where there are such.
+        In [0, 1]; of a machine trained on decoded synthetic rows where there are such; None where
+        no machine is trained.
+    rate
+        Contribution rate of the components kept; above 1 where signed eigenvalues are summed.
+    entry, norm
+        Mean magnitude of an entry of the noise, and its largest singular value.
     support_vectors
         None for machines that do not have them.
     seconds, predict_seconds
@@ -134,13 +148,16 @@ class TrialOutcome:
     n: int
     d: int
     k: int
-    accuracy: float
+    accuracy: float | None
     seconds: float
     predict_seconds: float = 0.0
     delta: str = ""
     true_epsilon: str = ""
     support_vectors: int | None = None
     decoded_accuracy: float | None = None
+    rate: float | None = None
+    entry: float | None = None
+    norm: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +218,29 @@ class Scope:
         Fewer rows, runs and points: two minutes.
     runs, rows
         Overrides, None where the experiment decides.
+    without
+        Methods that are left out.
     """
 
     source: PaperSource | None = None
     quick: bool = False
     runs: int | None = None
     rows: int | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> list[str]:
+        """The options of the command that has this scope."""
+        source = self.source
+        given = {
+            "--data": source and (source.path or source.name),
+            "--label": source and source.label,
+            "--runs": self.runs,
+            "--rows": self.rows,
+        }
+        said = [str(part) for pair in given.items() if pair[1] is not None for part in pair]
+        said += [part for name in self.without for part in ("--without", name)]
+        return said + (["--quick"] if self.quick else [])
 
     def seeds(self, printed: int) -> range:
         """Seeds 1, 2, ...: as many as asked for, else 2 when quick, else as the paper has."""
@@ -247,6 +281,10 @@ class Experiment:
         Names of measures and what the paper prints for a cell; empty where it prints nothing.
     notes, table_notes
         What a reader must know, below the table: always, and of the experiment's own tables.
+    kept
+        What is run for the committed evidence.
+    missing
+        What the paper shows there and is not compared, and why.
     """
 
     name: str
@@ -259,3 +297,5 @@ class Experiment:
     printed: Callable[[Trial], Mapping[str, str]] = field(default=lambda _: {})
     notes: tuple[str, ...] = ()
     table_notes: tuple[str, ...] = ()
+    kept: Scope = field(default_factory=lambda: Scope(runs=2))
+    missing: str = ""
