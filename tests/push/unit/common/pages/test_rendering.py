@@ -17,6 +17,8 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.pages.rendering import check_report, check_server, render, render_file, show_time
 from dppca.common.shell.study_words import exact_time
 
+FALSE_ALARMS = 0.0  # answers are written by hand
+
 HOSTILE = "<script>alert(1)</script>\" onload='x'\x1b]0;owned\x07\u202etxt"
 
 
