@@ -1,6 +1,15 @@
 """Correlations r = c / s, of a covariance and the root s of two variances.
 
 Sampling is Fisher's ``1 / (n - 3)``, normal theory; the noise of c and s is exact to first order.
+
+Of people, those with few rows may vary otherwise, and the influence of a row on r is taken to be
+the most that it can be. With standardised x and y, e = y - r x and f = x - r y, it is
+``(x e + y f) / 2``, so
+
+    E[((x e + y f) / 2)^2] <= (E[x^2 e^2] + E[y^2 f^2]) / 2
+                           <= (max x^2 + max y^2) (1 - r^2) / 2,                               (1)
+
+where the bounds of the schema say how large x and y can be.
 """
 
 from math import sqrt
@@ -14,6 +23,7 @@ from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.units import Person
 
 
 def estimate_correlation(
@@ -53,5 +63,14 @@ def estimate_correlation(
     weights = np.array([[1 / root, 0, 0], [0, 0.5 / variances[0], 0.5 / variances[1]]])
     found, n = noise.combine(weights), scope.rows(moments)
     excess = float(found.combine(np.array([[1.0, -r]])).kurtosis[0])
-    law = Correlation(r, found.covariance, 1 / max(n - 3, 1), excess)
+    sampling = 1 / max(n - 3, 1)
+    if isinstance(moments.study.unit, Person):
+        layout, far = moments.study.table.layout, 0.0
+        for each, v, variance in zip(
+            (x, y), (x.coded(block), y.coded(block)), variances, strict=True
+        ):
+            ends = np.array(each.ends(layout)) - block.value(one, v)
+            far += float((ends**2).max()) / variance
+        sampling *= max(1.0, far / 2 / (1 - r * r))  # over Fisher's (1 - r^2)^2
+    law = Correlation(r, found.covariance, sampling, excess)
     return Estimate(name, r, law, law.se, law.noise_share)

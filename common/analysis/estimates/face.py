@@ -53,6 +53,7 @@ from dppca.common.analysis.estimates.variables import Variable, shorten_list
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
+from dppca.common.kernel.schema.units import Person
 
 Variance = Literal["constant", "bound", "sandwich"]
 _POPULATION = EstimateScope()
@@ -64,6 +65,14 @@ _OLS = {
     "constant": "Rows vary around the line by the same variance everywhere (constant variance).",
     "bound": "A share's variance is taken to be the most it can be, 1/4.",
     "sandwich": "How rows vary around the line is taken from rows of the fitted field.",
+}
+_NUMBERS = (
+    "How rows vary around the line may depend on all else: the most that their bounds allow is "
+    "taken, and intervals are wide."
+)
+_SAMPLING = {
+    False: "Sampling is normal theory.",
+    True: "Sampling is the most that the bounds allow, and intervals are wide.",
 }
 
 
@@ -247,7 +256,8 @@ class Estimates:
             raise SettingError("name two numbers or labels")
         pairs = [(a, b) for i, a in enumerate(variables) for b in variables[i + 1 :]]
         found = [estimate_correlation(self.moments, self.scope, *pair) for pair in pairs]
-        normal = () if self.scope.these_rows else ("Sampling is normal theory.",)
+        people = isinstance(self.moments.study.unit, Person)
+        normal = () if self.scope.these_rows else (_SAMPLING[people],)
         places = [each.attribute for each in variables]
         return self._answer("correlation", found, *places, more=normal)
 
@@ -270,8 +280,9 @@ class Estimates:
             Numbers, labels, and attributes whose labels all enter but one. A number that may be
             missing brings the indicator of that with it.
         variance
-            How rows vary: ``constant``, for a label by default ``bound`` (at most 1/4), or
-            ``sandwich``, which fits the field and takes seconds. Not for these rows alone.
+            How rows vary: ``constant``; ``bound``, the most that is possible (by default for a
+            label, at most 1/4, and for people); or, for a label, ``sandwich``, which fits the field
+            and takes seconds. Not for these rows alone.
         reference
             The label that is left out, by attribute; by default the largest.
         progress
@@ -291,17 +302,19 @@ class Estimates:
             raise SettingError("a variance has no meaning for these rows alone")
         outcome = self.moments.names.variable(y)
         regressors = find_design(self.moments, x, reference or {})
-        chosen = variance or ("constant" if outcome.label is None else "bound")
+        people = isinstance(self.moments.study.unit, Person)
+        chosen = variance or ("bound" if people or outcome.label is not None else "constant")
         if chosen not in _OLS:
             raise SettingError(f"{chosen} is no variance; take constant, bound or sandwich")
-        if chosen != "constant" and outcome.label is None:
-            raise SettingError(f"{chosen} is for a label; of {y}, constant variance is known alone")
+        if chosen == "sandwich" and outcome.label is None:
+            raise SettingError(f"{chosen} is for a label; of {y}, take bound or constant")
+        said = _NUMBERS if chosen == "bound" and outcome.label is None else _OLS[chosen]
         found, covariance = estimate_ols(
             self.moments, self.scope, outcome, regressors, chosen, progress
         )
         assumed = (
             *describe_references(self.moments, regressors),
-            *(() if self.scope.these_rows else (_OLS[chosen],)),
+            *(() if self.scope.these_rows else (said,)),
         )
         places = [outcome.attribute, *(each.attribute for each in regressors)]
         answer = self._answer(f"regression of {y}", found, *places, more=assumed)

@@ -3,7 +3,12 @@
 With A the moments of (1, x), b those with y, and theta = (-beta, 1): ``beta = A^-1 b``, whose noise
 is ``A^-1 E theta`` to first order, with an exact covariance. The rows' part is
 ``sigma^2 (X'X)^-1`` with constant variance, for a binary outcome at most ``(X'X)^-1 / 4``, as
-p (1 - p) <= 1/4; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1`` of
+p (1 - p) <= 1/4; for a number, whatever its variance depends on, at most
+
+    E[u^2 e^2] <= min(max u^2 E[e^2], max e^2 E[u^2]),      u = a x,                            (1)
+
+for a row a of (X'X)^-1 and the residual e, where the bounds of the schema say how large u and e
+can be; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1`` of
 rows that are drawn from the fitted field.
 
 The interval of a coefficient is Fieller's set. With v what the other regressors leave of its own,
@@ -33,6 +38,7 @@ from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.layout import Layout
 
 _FIELD_ROWS = 60_000  # of the fitted field, from which a sandwich is computed
 _ROUNDING = 1e-10  # below it an eigenvalue of a correlation matrix counts as 0
@@ -92,14 +98,21 @@ def estimate_ols(
     rest, freedom = y.coded(block) - b @ made.vectors, max(n - len(names), 1)
     if variance == "sandwich":
         rows = _sandwich(moments, y, regressors, progress)
-    elif variance == "bound":
+    elif variance == "bound" and y.label is not None:
         rows = made.inverse / 4
     else:
         rows = made.inverse * max(block.value(rest, rest), 0.0) * n / freedom
     zeros = np.eye(len(names))  # from coded regressors to those that are 0 in their own units
     zeros[0, 1:] = [-each.offset / each.factor for each in regressors]
     vectors = np.linalg.inv(zeros).T @ made.vectors
+    influence, errors = zeros @ made.inverse, np.array([[*-b, 1.0]])
     b, inverse, rows = zeros @ b, zeros @ made.inverse @ zeros.T, zeros @ rows @ zeros.T
+    if variance == "bound" and y.label is None:
+        layout = moments.study.table.layout
+        widest = reach(layout, influence, regressors) ** 2 * max(block.value(rest, rest), 0.0)
+        furthest = reach(layout, errors, [*regressors, y]) ** 2 * np.diag(inverse)
+        scale = np.sqrt(np.minimum(widest, furthest) / np.diag(inverse))
+        rows = np.outer(scale, scale) * inverse  # correlations as with constant variance
     df = freedom if variance == "constant" and not scope.these_rows else inf
     factors = y.factor / np.array([1.0, *(each.factor for each in regressors)])
     covariance = block.noise(form(inverse @ vectors, rest)).covariance + rows / scope.rows(moments)
@@ -120,6 +133,26 @@ def estimate_ols(
             )
         )
     return found, covariance * np.outer(factors, factors)
+
+
+def reach(layout: Layout, weights: Array, variables: Sequence[Variable]) -> Array:
+    """Return the largest size of weighted sums of (1, coded variables) over all possible rows.
+
+    ``weights`` has shape (m, k + 1); of the labels of one attribute a row has one at most.
+    """
+    low, high = weights[:, 0].copy(), weights[:, 0].copy()
+    for attribute in dict.fromkeys(each.attribute for each in variables):
+        own = [(j, v) for j, v in enumerate(variables, 1) if v.attribute == attribute]
+        ends = [np.sort(np.outer(weights[:, j], v.ends(layout))) for j, v in own]
+        if all(v.label is not None for _, v in own):
+            none = sum(weights[:, j] * v.ends(layout)[0] for j, v in own)
+            steps = [weights[:, j] * (v.ends(layout)[1] - v.ends(layout)[0]) for j, v in own]
+            low += none + np.minimum(0, np.min(steps, axis=0))
+            high += none + np.maximum(0, np.max(steps, axis=0))
+        else:
+            low += sum(each[:, 0] for each in ends)
+            high += sum(each[:, 1] for each in ends)
+    return np.maximum(np.abs(low), np.abs(high))
 
 
 def _check(y: Variable, regressors: Sequence[Variable]) -> None:

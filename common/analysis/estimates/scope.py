@@ -18,8 +18,7 @@ from dppca.common.kernel.schema.units import Person
 _KNOWN = 2.0  # deviations, from which on a size is more than its noise
 _OF_PEOPLE = (
     "All is about a random row of a random person: all rows of somebody count as {}. No number of "
-    "rows, and nothing per year or visit, can be asked of it. Regression and correlation assume "
-    "that people with few rows vary as others do."
+    "rows, and nothing per year or visit, can be asked of it."
 )
 
 

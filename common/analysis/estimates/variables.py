@@ -15,6 +15,7 @@ from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import ColumnKind, Numeric, Schema
 from dppca.common.kernel.schema.attributes import Date, Ordinal, Score, list_labels
+from dppca.common.kernel.schema.layout import Layout
 
 _SHOWN = 12  # labels named in a message
 Codes = NDArray[np.bool_]
@@ -45,6 +46,16 @@ class Variable:
     def coded(self, block: Block) -> Array:
         """Return the vector of ``coded`` in a block, shape (b,)."""
         return self.sign * block.unit(block.place(self.column)) + self.shift * block.unit(0)
+
+    def ends(self, layout: Layout) -> tuple[float, float]:
+        """Return the least and the largest value of ``coded`` that a row can have."""
+        low, high = -0.5, 0.5
+        if layout.unit_ball:
+            low, high = -1.0, 1.0
+        elif layout.kinds[self.column] is ColumnKind.INDICATOR:
+            low, high = 0.0, 1.0
+        both = (self.sign * low + self.shift, self.sign * high + self.shift)
+        return min(both), max(both)
 
     def known(self, block: Block) -> Array:
         """Return the vector of the rows that have it; `SettingError` without a column for that."""

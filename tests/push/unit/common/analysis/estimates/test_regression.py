@@ -7,10 +7,12 @@ import statsmodels.api as sm
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates, Variance
 from dppca.common.analysis.estimates.release import expected_moments
-from dppca.common.analysis.estimates.scope import too_weak
+from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
+from tests.support.coverage import Releases, without_noise
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 
@@ -111,3 +113,34 @@ def test_what_would_be_enough_is_said_from_two_deviations_on() -> None:
         assert refused is not None
         assert ("would be enough" in refused.text) == promised
     assert too_weak(moments, "age", "hidden", size=4.1, noise=1.0) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_people_intervals_are_as_wide_as_any_rows_of_the_same_moments_need(seed: int) -> None:
+    """Rows far out in x vary more: against the sandwich, and the influence, of the real rows."""
+    rng = np.random.default_rng(seed)
+    n, far = 4000, rng.random(4000) < 0.2
+    x = np.clip(np.where(far, rng.choice([0.02, 0.98], n), rng.normal(0.5, 0.08, n)), 0, 1)
+    label = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    error = rng.normal(0, np.where(far | (label == 2), 0.2, 0.02))
+    y = np.clip(0.4 + 0.2 * x + 0.05 * (label == 1) + error, 0, 1)
+    numbers = [numeric_of("x", 0, 1), numeric_of("y", 0, 1)]
+    people = {"unit": "person", "max_rows_per_person": None}
+    for changes, covers in ((people, True), ({}, False)):
+        study = make_study([*numbers, categorical_of("l", ["a", "b", "c"])], **changes)
+        releases = Releases(study, encode(study.table, [x, y, label.astype(np.int32)]), rows=n)
+        sums = compute_moments(releases.population, study.table.layout)
+        moments = releases.moments(sums.packed, n_rows=n)
+        asked = without_noise(Estimates(moments, EstimateScope()))
+        found = asked.ols("y", ["x", "l"], reference={"l": "a"})
+        design = np.column_stack([np.ones(n), x, label == 1, label == 2])
+        bread = np.linalg.inv(design.T @ design / n)
+        rest = y - design @ (bread @ design.T @ y / n)
+        sandwich = bread @ ((design * rest[:, None] ** 2).T @ design / n) @ bread / n
+        assert bool((found.bse[1:] ** 2 >= 0.99 * np.diag(sandwich)[1:]).all()) == covers
+        r = np.corrcoef(x, y)[0, 1]
+        u, v = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+        influence = u * v - r * (u * u + v * v) / 2
+        answered = asked.correlation("x", "y").bse[0] ** 2
+        assert bool(answered >= 0.99 * (influence**2).mean() / n) == covers
+    assert asked.ols("y", ["x"], variance="bound").bse[1] > asked.ols("y", ["x"]).bse[1]
