@@ -46,9 +46,9 @@ components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}
 faults: {refuse_if_above: 0.05}
 
 schema:
-  max_rows_per_person: 1              # decide: the most rows of one person at one owner; if a
-                                      # person has more than one row, `unit: person` in its place
-                                      # lets all rows of a person weigh as one, at no more noise
+  max_rows_per_person: 1              # decide: does a person have more than one row here? If so,
+                                      # write `unit: person` in place of this line: all rows of a
+                                      # person weigh as one then, or as up to `rows_counted: 3`
   # neighbours: added                # keeps each owner's number of rows secret; `plan --details`
                                       # shows what that costs
   sum_weight: 0.5                     # twice the noise on means, less on everything else

@@ -22,6 +22,7 @@ from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Numeric, Schema
 from dppca.common.kernel.schema.document import MAX_SQUARE_WEIGHT, MAX_TARGETS
+from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
 
 AS_WRITTEN = "as written"
@@ -265,7 +266,7 @@ def calibrate_alike(table: Schema, requested: Calibration) -> Calibration:
         schema_sensitivity(table),
         epsilon=requested.epsilon,
         delta=requested.delta,
-        max_rows_per_person=requested.factor,
+        max_rows_per_person=1 if table.unit is Unit.PERSON else table.max_rows_per_person or 1,
         halved_products=table.layout.halved_products,
         layout=table.layout,
         honest=requested.n_honest_owners,

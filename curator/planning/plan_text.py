@@ -237,7 +237,7 @@ def _promises(plan: StudyPlan, *, details: bool) -> list[str]:
     for each in plan.promises:
         if not (details or (each.count is not None and each.asked)):
             continue
-        told = "the number of rows is public"
+        told = f"the number of {'rows' if each.rows_counted is None else 'people'} is public"
         if each.count is not None and each.refusal is not None:
             told = f"the number of rows is secret, its noise {each.count.rows:.3g} rows"
             if each.refusal >= _RARE:
@@ -247,9 +247,16 @@ def _promises(plan: StudyPlan, *, details: bool) -> list[str]:
                 )
         noise = f"a product's noise is {each.product.rows:.3g} rows"
         words = f"{each.neighbours.value}{' (asked)' if each.asked else ''}"
-        lines.append(f"  neighbours: {words}: {noise}; {told}")
+        c = each.rows_counted
+        unit = "" if c is None else f"unit: person, rows_counted: {c}, "
+        lines.append(f"  {unit}neighbours: {words}: {noise}; {told}")
     if len(lines) > 1:
-        lines.append("  the same epsilon promises other things under the two: choose by these")
+        lines.append("  the same epsilon promises other things under each: choose by these")
+    if any(each.rows_counted is not None for each in plan.promises) and lines:
+        lines.append(
+            "  rows_counted: all rows of a person weigh as so many at most. Fewer mean less noise, "
+            "and answers about people; more are nearer to answers about rows"
+        )
     return ["What the promise compares:", *lines] if lines else []
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.units import Unit
 
 if TYPE_CHECKING:
     from dppca.common.analysis.estimates.variables import Names
@@ -53,9 +54,20 @@ def ruled_out(schema: Schema) -> tuple[RuledOut, ...]:
             reasons.setdefault(reason, []).append(question)
         for reason, questions in reasons.items():
             found.setdefault((tuple(questions), reason), []).append(attribute.name)
-    return tuple(
+    by_value = tuple(
         RuledOut(questions, tuple(attributes), reason)
         for (questions, reason), attributes in found.items()
+    )
+    return by_value if schema.unit is Unit.ROW else (*by_value, _of_people(schema.rows_counted))
+
+
+def _of_people(c: int) -> RuledOut:
+    """Return what is not known where people weigh alike however many rows they have."""
+    return RuledOut(
+        ("counts, rates and costs per visit or year", "whether something ever happened"),
+        ("rows of a person",),
+        f"all rows of a person weigh as {'one' if c == 1 else f'up to {c}'}: for these, give one "
+        "row for each person, with such numbers as attributes",
     )
 
 

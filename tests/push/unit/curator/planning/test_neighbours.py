@@ -45,10 +45,34 @@ def test_people_who_weigh_as_several_rows_have_a_noised_weight_under_both_relati
     capped["count_weight"] = 0.5  # is of use under both
     for neighbours, less in (("replaced", False), ("added", True)):
         study = make_study(FLAGS, neighbours=neighbours, **capped)
-        own, other = compare_promises(study, calibrate(study), [500])
+        found = compare_promises(study, calibrate(study), [500])
+        own, other = found[0], next(e for e in found[1:] if e.rows_counted == 3)
+        assert own.asked
+        assert not other.asked
         assert own.count is not None
         assert other.count is not None
         assert (own.product.rows < other.product.rows) is less
+
+
+@pytest.mark.parametrize("most", [None, 32])
+def test_where_a_person_may_have_several_rows_caps_stand_side_by_side(most: int | None) -> None:
+    unit = {"unit": "person" if most is None else "row", "max_rows_per_person": most}
+    study = make_study(FLAGS, owners=["a", "b"], **unit)
+    own, *others = compare_promises(study, calibrate(study), [500, 500])
+    caps = {(each.rows_counted, each.neighbours.value) for each in (own, *others)}
+    wanted = {(c, relation) for c in (1, 3, 8) for relation in ("replaced", "added")}
+    assert caps == wanted | ({(None, "replaced"), (None, "added")} if most else set())
+    assert len(caps) == 1 + len(others)
+    noise = {(e.rows_counted, e.neighbours.value): e.product.rows for e in (own, *others)}
+    assert noise[1, "added"] < noise[3, "added"] < noise[8, "added"] < 10 * noise[1, "added"]
+    for cap in (1, 3, 8):
+        capped = {"unit": "person", "max_rows_per_person": None, "rows_counted": cap}
+        as_if = make_study(FLAGS, owners=["a", "b"], **capped)
+        first = compare_promises(as_if, calibrate(as_if), [500, 500])[0]
+        assert first.product.rows == pytest.approx(noise[cap, "replaced"])
+        assert (first.count is None) is (cap == 1)
+    if most is not None:
+        assert own.product.rows == pytest.approx(32 * noise[1, "replaced"], rel=0.01)
 
 
 def test_few_rows_are_likely_to_end_a_study_and_many_are_not() -> None:

@@ -60,3 +60,11 @@ def test_attributes_of_one_reason_share_a_line() -> None:
     level = {**numeric_of("bmi", 0, 10), "histogram": True, "bins": 4, "missing": "level"}
     (line,) = ruled_out_lines(make_study([level, numeric_of("age", 0, 99)]).table)
     assert "relations need missing: indicator" in line
+
+
+@pytest.mark.parametrize(("counted", "weigh"), [(1, "as one"), (3, "as up to 3")])
+def test_of_people_numbers_of_rows_cannot_be_asked(counted: int, weigh: str) -> None:
+    unit = {"unit": "person", "max_rows_per_person": None, "rows_counted": counted}
+    (line,) = ruled_out_lines(make_study([binary_of(n, ["f", "m"]) for n in "ab"], **unit).table)
+    assert "CANNOT BE ASKED of rows of a person: counts, rates and costs per visit or year" in line
+    assert f"all rows of a person weigh {weigh}: for these, give one row for each person" in line
