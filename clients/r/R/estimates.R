@@ -73,6 +73,9 @@ make_answer <- function(said, asked, command) {
     attribute = text("attribute"), label = text("label"), against = text("against"),
     stringsAsFactors = FALSE
   )
+  for (key in c("variable", "statistic", "group")) { # of Table 1, a cell each
+    if (length(said$cells)) table[[key]] <- vapply(said$cells, `[[`, "", key)
+  }
   refusals <- lapply(said$estimates, `[[`, "refusal")
   table$refused <- vapply(refusals, function(why) {
     if (is.null(why)) NA_character_ else why$reason
@@ -107,6 +110,14 @@ dppca_odds_ratio <- function(est, x, y, against = NULL, ...) {
 
 dppca_relative_risk <- function(est, x, y, against = NULL, ...) {
   dppca_ask(est, "relative-risk", c(x, y), against = against, ...)
+}
+
+dppca_summary <- function(est, ..., by = NULL) {
+  dppca_ask(est, "summary", as.character(c(...)), by = by)
+}
+
+dppca_survival <- function(est, time, event, by = NULL, ...) {
+  dppca_ask(est, "survival", c(time, event), by = by, ...)
 }
 
 dppca_correlation <- function(est, ...) {

@@ -303,7 +303,7 @@ class EstimateAnswer:
         for each, term, *numbers in zip(self.estimates, terms, *self._columns, strict=True):
             estimate, bse, low, high, pvalue = map(_value, numbers)
             noise = each.noise_share
-            sampling = None if noise is None else 1 - noise
+            sampling = None if noise is None else max(1 - noise, 0.0)
             rows.append(
                 EstimateDocument(
                     *(each.name, estimate, bse, low, high, pvalue, _unbounded(*numbers[2:4])),

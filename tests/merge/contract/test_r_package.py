@@ -100,6 +100,7 @@ ASKED = {
     ),
     "dppca_correlation(est, 'age', 'sex')": ("correlation", "age", "sex"),
     "dppca_components(est)": ("components",),
+    "dppca_summary(est, 'age', 'work', by = 'sex')": (*("summary", "age", "work", "--by", "sex"),),
 }
 COLUMNS = {"estimate": "estimate", "std.error": "bse", "conf.low": "low", "conf.high": "high"}
 
