@@ -90,9 +90,7 @@ def look_from_r(federation: PageShell) -> None:
     assert "pressure ~ age + smoker + exercise" in said
     assert "Share of the variance that is noise" in said
     assert (shell.folder / "forest.svg").read_text().count("<path") > 5
-    said = shell.run("components")
-    assert said.startswith("[1] 5\n")
-    assert re.search(r"exercise +much", said)
+    assert "eigenvalue 1" in said
     said = shell.run("rows")
     assert "\n[1] 9000\n" in said
     assert "exercisenone exercisesome" in said
