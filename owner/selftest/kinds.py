@@ -202,6 +202,7 @@ SAID: Levels = MappingProxyType(
         "no more": {},
         "words": {
             **dict.fromkeys(STATED, "words"),
+            "sector": "Healthcare",
             "overlap": True,
         },
         "groups": {
@@ -467,6 +468,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
                 ("type", "each has cases"),
                 ("description", _WORDS),
                 ("concept", _WORDS),
+                ("why", _WORDS),
                 ("missing_values", _CODED),
             )
         },

@@ -37,7 +37,7 @@ def test_the_canary_has_every_kind_of_attribute_and_what_each_may_say() -> None:
         for name, of in type(each).model_fields.items()
         if getattr(each, name) != of.default
     }
-    for_people = {"description", "unit"}
+    for_people = {"description", "concept", "unit", "why"}
     assert said >= {name for kind in kinds for name in kind.model_fields} - {"type", *for_people}
     of_schemas = {
         name
