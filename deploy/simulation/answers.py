@@ -1,13 +1,15 @@
 """Commands that ask the result of a simulation, so that nobody has to look for the first one.
 
-Each question is asked here. Listed are the first three that the result answers with more than a
-refusal; what predicts the target comes first.
+Each question is asked here. Listed are the first three that the result answers with an interval of
+two ends; what predicts the target comes first.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
+
+import numpy as np
 
 from dppca.common.analysis.estimates.face import estimates
 from dppca.common.kernel.attestation.results import Published
@@ -32,8 +34,8 @@ def list_answers(
             break
         with suppress(SettingError):  # the study did not release it
             answer = QUESTIONS[question].ask(face, tuple(names), {})
-            if all(each.refused is not None for each in answer.estimates):
-                continue
+            if not np.isfinite(answer.conf_int()).all(axis=1).any():
+                continue  # no number, or none that the noise bounds
             asked = " ".join(map(quote, (question, *names)))
             lines.append(
                 f"dppca-owner estimate {quote(str(result))} {asked} --ca {quote(str(authority))}"

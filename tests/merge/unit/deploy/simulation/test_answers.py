@@ -65,4 +65,4 @@ def test_no_line_asks_what_the_noise_hides(n_rows: int, third: str | None) -> No
     for line in lines:
         question, *names = line.split("' ")[1].removesuffix(" --ca ca.pem").split()
         answer = QUESTIONS[question].ask(face, tuple(names), {})
-        assert any(each.refused is None for each in answer.estimates)
+        assert np.isfinite(answer.conf_int()).all(axis=1).any()
