@@ -10,9 +10,10 @@ model_names <- function(formula, est, interactions) {
   }
   outcome <- name(formula[[2L]])
   if (identical(formula[[3L]], as.name("."))) {
-    known <- call_dppca(c("estimate", est$file, "share", outcome, est$shared), est$command)
-    names <- vapply(known$attributes, `[[`, "", "name")
-    return(c(outcome, setdiff(names, sub("=.*", "", outcome))))
+    of <- sub("=.*", "", outcome)
+    # Table 1 of one attribute: of the questions, it is never refused
+    known <- call_dppca(c("estimate", est$file, "summary", of, est$shared), est$command)
+    return(c(outcome, setdiff(vapply(known$attributes, `[[`, "", "name"), of)))
   }
   found <- character()
   walk <- function(part) {

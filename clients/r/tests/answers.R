@@ -14,6 +14,7 @@ if (.Platform$OS.type == "unix") {
     answer <- tempfile(tmpdir = folder)
     writeLines(json, answer)
     writeLines(c("#!/bin/sh", "[ \"$1\" = verify ] && cat \"$0.verify\" && exit 0",
+                 "[ \"$3\" = share ] && exit 10", # as of a number that was not counted
                  "echo \"$@\" > \"$0.asked\"", sprintf("cat '%s'; exit %d", answer, code)), command)
     writeLines(paste0(
       '{"study": "s", "owners": [1, 2], "guarantee": {"epsilon": "1", "delta": "0", ',
@@ -33,7 +34,8 @@ if (.Platform$OS.type == "unix") {
     sprintf(paste0(
       '{"title": "regression of y", "scope": "for these rows", "rows": 90, "owners": 2, ',
       '"rows_deviation": 0, "unit": "row", "epsilon": "1", "delta": "0", "study": "s", ',
-      '"relation": "replace-one", "alpha": 0.05, "assumptions": ["One thing."], ',
+      '"relation": "replace-one", "attributes": [{"name": "y"}, {"name": "a"}, {"name": "b"}], ',
+      '"alpha": 0.05, "assumptions": ["One thing."], ',
       '"covariance": %s, "estimates": [%s]}'
     ), covariance, paste(..., sep = ", "))
   }
@@ -56,6 +58,8 @@ if (.Platform$OS.type == "unix") {
   expect(any(grepl("b=c: not estimable, the noise hides it", told)))
   expect(any(grepl("One thing.", told)))
   expect(!any(grepl("NOBODY VOUCHES", told)))
+  ols(est, y ~ .)
+  expect(grepl(" ols y a b --json$", readLines(paste0(command, ".asked"))))
   confint(fitted, level = 0.9)
   expect(grepl("--level 0.9 --json$", readLines(paste0(command, ".asked"))))
   if (requireNamespace("generics", quietly = TRUE)) {
