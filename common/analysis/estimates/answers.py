@@ -114,8 +114,8 @@ def ratio_estimate(
 ) -> Estimate:
     """Estimate ``offset + factor A / B`` of numbers (A, B) and their sampling covariance (2, 2).
 
-    Where noise takes B to 0 or below there is no
-    estimate, and the interval is all that is possible.
+    Where noise takes B to 0 or below there is no estimate, and the interval is all that is
+    possible.
     """
     known = found.values[1] > 0
     ratio = float(found.values[0] / found.values[1]) if known else 0.0

@@ -499,8 +499,7 @@ class Estimates:
         survival to 5        0.30  0.25  0.34
         median survival       NaN  2.00  4.00
         """
-        places = (self.moments.names.attribute(time), self.moments.names.variable(event))
-        place, outcome = places
+        place, outcome = self.moments.names.attribute(time), self.moments.names.variable(event)
         if outcome.label is None:
             raise SettingError(f"{event} is not a label: name one, such as died=yes")
         group = None if by is None else self.moments.names.attribute(by)

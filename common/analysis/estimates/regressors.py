@@ -44,10 +44,9 @@ def describe_references(
     names = moments.names
     for place in dict.fromkeys(each.attribute for each in regressors if each.label is not None):
         known = {each.label for each in regressors if each.attribute == place}
-        rest = [each for code, each in enumerate(names.labels[place] or ()) if code not in known]
-        own = names.schema.attributes[place]
-        if len(rest) == 1:
-            yield f"{own.name}: coefficients are against {rest[0]}."
+        own, against = names.schema.attributes[place], names.left_out(place, known)
+        if against is not None:
+            yield f"{own.name}: coefficients are against {against}."
         elif None in known and isinstance(own, Numeric):
             middle = own.format_value(own.middle)
             yield f"{own.name}=missing: its coefficient is against {own.name} of {middle}."

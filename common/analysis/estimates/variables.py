@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -128,21 +129,30 @@ class Names:
                     return place, code
         return None
 
+    def left_out(self, attribute: int, named: Collection[int | None]) -> str | None:
+        """Return the only label of an attribute whose code is not named; None if it is not one."""
+        labels = self.labels[attribute] or ()
+        rest = [label for code, label in enumerate(labels) if code not in named]
+        return rest[0] if len(rest) == 1 else None
+
     def terms(self, names: Sequence[str]) -> list[tuple[str | None, str | None, str | None]]:
         """Return attribute, label and the only label that the names leave out, of each name."""
         found = [self.place(each) for each in names]
-        named = {place for place in found if place is not None}
+        named = defaultdict[int, set[int | None]](set)
+        for attribute, code in (place for place in found if place is not None):
+            named[attribute].add(code)
         terms = list[tuple[str | None, str | None, str | None]]()
         for place in found:
             if place is None:
                 terms.append((None, None, None))
                 continue
             attribute, code = place
-            labels = list(self.labels[attribute] or ())
-            rest = [each for k, each in enumerate(labels) if (attribute, k) not in named]
-            against = rest[0] if code is not None and len(rest) == 1 else None
-            label = None if code is None else labels[code]
-            terms.append((self.schema.attributes[attribute].name, label, against))
+            name = self.schema.attributes[attribute].name
+            if code is None:
+                terms.append((name, None, None))
+                continue
+            label = (self.labels[attribute] or ())[code]
+            terms.append((name, label, self.left_out(attribute, named[attribute])))
         return terms
 
     def variable(self, name: str) -> Variable:

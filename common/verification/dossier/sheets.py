@@ -64,7 +64,7 @@ def guarantee_sheet(facts: Facts) -> Sheet:
                 "The most direct measures",
                 (
                     _epsilon(facts),
-                    Fact("As odds", facts.odds, "epsilon"),
+                    _odds(facts),
                     Fact("Unit of privacy", f"{facts.unit}. {facts.adjacent}", "study, schema"),
                     OpenLine("Is a row, or a key, really one person's?"),
                 ),
@@ -73,7 +73,7 @@ def guarantee_sheet(facts: Facts) -> Sheet:
                 "What can undermine them",
                 (
                     Fact("Mechanism", facts.noise, "receipt, mechanism"),
-                    Fact("Without noise", facts.unprotected, "receipt, releases"),
+                    _unprotected(facts),
                     Fact("Trust", facts.trust, "study, privacy"),
                     Fact(
                         "Side channels",
@@ -126,8 +126,8 @@ def impact_sheet(facts: Facts) -> Sheet:
             Section(
                 "35(7)(c): risks to people",
                 (
-                    Fact("As odds", facts.odds, "epsilon"),
-                    Fact("Without noise", facts.unprotected, "receipt, releases"),
+                    _odds(facts),
+                    _unprotected(facts),
                     OpenLine("How severe would it be for these people?"),
                 ),
             ),
@@ -181,7 +181,7 @@ def export_sheet(facts: Facts) -> Sheet:
                     Fact("What it is", facts.product, "receipt, kind"),
                     Fact("Rows of people", "None is in the file.", "receipt, kind"),
                     _epsilon(facts),
-                    Fact("Without noise", facts.unprotected, "receipt, releases"),
+                    _unprotected(facts),
                     Fact("Check", facts.origin, "receipt"),
                     OpenLine("Does the body decide that it holds no personal data? Name, day:"),
                 ),
@@ -209,8 +209,8 @@ def expert_sheet(facts: Facts) -> Sheet:
                 "Results",
                 (
                     _epsilon(facts),
-                    Fact("As odds", facts.odds, "epsilon"),
-                    Fact("Without noise", facts.unprotected, "receipt, releases"),
+                    _odds(facts),
+                    _unprotected(facts),
                 ),
             ),
             Section(
@@ -241,6 +241,14 @@ def _epsilon(facts: Facts) -> Fact:
     epsilon, delta = decimal_text(facts.epsilon), decimal_text(facts.delta)
     text = f"epsilon {epsilon}, delta {delta}. {facts.parameters}"
     return Fact("Privacy loss of one person", text, "receipt, guarantee")
+
+
+def _odds(facts: Facts) -> Fact:
+    return Fact("As odds", facts.odds, "epsilon")
+
+
+def _unprotected(facts: Facts) -> Fact:
+    return Fact("Without noise", facts.unprotected, "receipt, releases")
 
 
 def _purpose(facts: Facts) -> Fact:
