@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.attributes import Attribute, Date, list_labels
+from dppca.common.kernel.schema.units import Person, Unit
 from dppca.common.kernel.study import Study
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.release.weights import plan_release, request_weights
@@ -34,6 +36,7 @@ _TARGETS: list[dict[str, object]] = [
     {"name": "b", "type": "categorical", "categories": ["x", "y", "z"]},
 ]
 _ROWS = (1, 2, 3)  # of one person
+_KEY = "person"
 _BITS = 6  # of resolution, so few that every change can be tried
 
 
@@ -47,8 +50,9 @@ def _contributions() -> Finding:
     faults, most = list[str](), 0.0
     for name, coding in CODINGS.items():
         laws = laws_of(name)
-        found = find_change(_study(coding, laws[0], 1))
-        for law, k in product(laws, _ROWS):
+        study = _study(coding, laws[0], 1)
+        found = find_change(study)
+        for law, k in product(laws, (1,) if isinstance(study.unit, Person) else _ROWS):
             noise = calibrate(_study(coding, law, k))
             spent = _share(noise, found, k)
             most = max(most, spent)
@@ -70,20 +74,32 @@ def _readings(folder: Path) -> Finding:
         times = np.arange(1, len(rows) + 1)
         path = folder / "rows-of-a-grid.csv"
         path.write_text(_csv(schema, rows), encoding="utf-8")
-        exact = (row_vectors(schema, rows) * times[:, None]).sum(axis=0)
-        if not np.array_equal(moments_of_table(open_table(path, schema), schema).packed, exact):
-            faults.append(f"{name}: the sums of a file are not those of its rows")
+        by_person = schema.unit is Unit.PERSON
+        weights = _weigh(times, schema.rows_counted) if by_person else times
+        exact = (row_vectors(schema, rows) * weights[:, None]).sum(axis=0)
+        with open_table(path, schema).latest(_KEY if by_person else "") as table:
+            if not np.array_equal(moments_of_table(table, schema).packed, exact):
+                faults.append(f"{name}: the sums of a file are not those of its rows")
     says = f"the sums of a file are those of its rows in {len(CODINGS)} codings"
     return Finding.of_faults("sensitivity: sums of a file", faults, says)
 
 
 def _csv(schema: Schema, rows: Sequence[Row]) -> str:
-    """Return rows as text, the first one once, the second one twice, and so on."""
-    lines = [",".join(each.name for each in schema.attributes)]
+    """Return rows as text, the first one once, the second one twice, and so on.
+
+    A person has three equal rows, or the rest of them.
+    """
+    lines = [",".join([_KEY, *(each.name for each in schema.attributes)])]
     for number, row in enumerate(rows, 1):
-        cells = map(_cell, schema.attributes, row)
-        lines += [",".join(cells)] * number
+        cells = [*map(_cell, schema.attributes, row)]
+        lines += [",".join([f"{number}.{copy // _ROWS[-1]}", *cells]) for copy in range(number)]
     return "\n".join([*lines, ""])
+
+
+def _weigh(times: NDArray[np.int64], counted: int) -> NDArray[np.int64]:
+    """Return the weight together of the people who have a row, by how often it is in the file."""
+    whole, rest = np.divmod(times, _ROWS[-1])
+    return whole * min(_ROWS[-1], counted) + np.minimum(rest, counted)
 
 
 def _cell(attribute: Attribute, value: float) -> str:
@@ -96,14 +112,9 @@ def _cell(attribute: Attribute, value: float) -> str:
 
 
 def _study(coding: Callable[[int], dict[str, Any]], law: str, k: int) -> Study:
-    schema = coding(1)
-    return make_study(
-        "sensitivity",
-        privacy_of(law),
-        **schema,
-        resolution_bits=_BITS,
-        max_rows_per_person=k,
-    )
+    """Return a study of a coding, whose people may have k rows unless it counts people."""
+    schema = {"max_rows_per_person": k, **coding(1)}
+    return make_study("sensitivity", privacy_of(law), **schema, resolution_bits=_BITS)
 
 
 def _share(noise: Calibration, change: Change, k: int) -> float:

@@ -331,6 +331,7 @@ def test_sums_that_only_a_file_s_rows_have_twice_are_found(
     assert {fault.split(":")[0] for fault in found[0].figures["faults"]} == {
         "targets of weight 2",
         "targets of weight 3",
+        "rows added",
         "all together",
     }
 
@@ -365,7 +366,7 @@ def test_reads_that_return_zeros_in_one_kind_of_study_are_found(
 def test_noise_of_a_source_of_its_own_is_found_in_one_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(3)
+    rng, whole = np.random.default_rng(3), release.noise_moments
 
     def floats(study: Study, noise: Vector, _: Vector) -> Vector:
         law = release.calibrate(study).law
@@ -375,7 +376,7 @@ def test_noise_of_a_source_of_its_own_is_found_in_one_kind(
         study: Study, calibration: Calibration, exact: Moments, *, entropy: EntropySource
     ) -> Vector:
         if study.continues is None:
-            return add_noise(exact.packed, calibration, entropy=entropy)
+            return whole(study, calibration, exact, entropy=entropy)
         return exact.packed + floats(study, exact.packed, exact.packed)
 
     monkeypatch.setattr(release, "noise_moments", seeded)
