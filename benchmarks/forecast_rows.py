@@ -349,7 +349,8 @@ def run_trial(trial: RowsTrial) -> Found:
     calibration = calibrate(study)
     law, counts = calibration.law, [each.n_rows for each in moments]
     vectors = [
-        each.packed + np.rint(law.width * law.standard(len(each.packed), rng)).astype(np.int64)
+        each.packed
+        + np.rint(law.width * law.of_entries.standard(len(each.packed), rng)).astype(np.int64)
         for each in moments
     ]
     result = pool(study, calibration, counts, vectors)

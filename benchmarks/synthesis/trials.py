@@ -220,7 +220,8 @@ def release(
     """Every owner's noise, and what the curator makes of it; ``first`` is what is continued."""
     law = calibration.law
     vectors = [
-        each.packed + np.rint(law.width * law.standard(len(each.packed), rng)).astype(np.int64)
+        each.packed
+        + np.rint(law.width * law.of_entries.standard(len(each.packed), rng)).astype(np.int64)
         for each in moments
     ]
     return pool(study, calibration, [each.n_rows for each in moments], vectors, first)

@@ -51,6 +51,10 @@ from itertools import combinations_with_replacement
 from math import ceil, exp, floor, hypot, pi, sqrt
 from typing import Annotated, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.kernel.privacy.matrix_noise import sum_precisions
 from dppca.common.kernel.schema import Numeric, Schema
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
@@ -112,17 +116,24 @@ class _Part:
         return self.numeric and not self.bins
 
 
-def forecast_tables(schema: Schema, noise: float, n_rows: int) -> TableForecast | None:
+def forecast_tables(
+    schema: Schema, noise: float, n_rows: int, *, joint: bool = False
+) -> TableForecast | None:
     """Forecast the total variation of two-way tables, the mean over all pairs of attributes.
 
     ``noise`` is that of a pooled product of weight 1, by
     `dppca.common.analysis.spectrum.noise_edge.entry_noise`; ``n_rows`` is that of synthetic rows.
+    ``joint`` is for noise of a whole release, of which products tell nothing more of sums.
     Return None for rows of the unit ball, for a single attribute and for tables alone.
     """
     layout = schema.layout
     if layout.unit_ball or len(layout.groups) < 2 or not layout.with_products:
         return None
-    parts = Counter(_part(schema, index, noise) for index in range(len(layout.groups)))
+    precisions = sum_precisions(layout) if joint else _precisions(layout)
+    parts = Counter(
+        _part(schema, index, noise, float(precisions[start]))
+        for index, (start, _) in enumerate(layout.groups)
+    )
     bend = _seen_bend(layout, noise)
     total = pairs = 0.0
     for (a, n_a), (b, n_b) in combinations_with_replacement(parts.items(), 2):
@@ -162,18 +173,20 @@ def _density(z: float) -> float:
     return exp(-z * z / 2) / sqrt(2 * pi)
 
 
-def _part(schema: Schema, index: int, noise: float) -> _Part:
+def _precisions(layout: Layout) -> NDArray[np.float64]:
+    """Return what a column's sum is told by, ``w^2 + sum 1 / L``, (p,)."""
+    sizes = np.bincount(layout.attribute_of)
+    labels = np.array([kind is ColumnKind.INDICATOR for kind in layout.attribute_kinds])
+    told = np.divide(labels, sizes)
+    own = (layout.scaled_weight / 2**layout.resolution_bits) ** 2 + told.sum() - told
+    return np.asarray(own[list(layout.attribute_of)])
+
+
+def _part(schema: Schema, index: int, noise: float, precision: float) -> _Part:
     layout, attribute = schema.layout, schema.attributes[index]
     start, stop = layout.groups[index]
     labels, target = stop - start, index in layout.targets
-    told = noise / sqrt(
-        (layout.scaled_weight / 2**layout.resolution_bits) ** 2
-        + sum(
-            1 / (last - first)
-            for other, (first, last) in enumerate(layout.groups)
-            if other != index and layout.kinds[first] is ColumnKind.INDICATOR
-        )
-    )
+    told = noise / sqrt(precision)
     blocks = layout.kinds[start] is ColumnKind.INDICATOR
     if not isinstance(attribute, Numeric):
         felt = sqrt(labels * (labels - 1)) if blocks else 2.0

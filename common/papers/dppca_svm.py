@@ -25,7 +25,7 @@ from dppca.common.analysis.estimators.base.settings import (
     refuse_delta,
 )
 from dppca.common.kernel.documents.amounts import round_up
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import BallShape, Sensitivity, real_l1
 from dppca.common.papers.base.component_svm import ComponentSVM, PublishedNoise

@@ -27,7 +27,7 @@ from dppca.common.analysis.estimators.base.settings import (
 )
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.privacy.accounting import epsilon_from_rho
-from dppca.common.kernel.privacy.laws import GaussianLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, fixed_noise
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.papers.base.component_svm import ComponentSVM, PublishedNoise

@@ -28,6 +28,7 @@ from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import every_law
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.study import Study
 
 _MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
@@ -229,8 +230,6 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
 def _together_lines(report: Verification) -> list[str]:
     noise, guarantee = report.mechanism, report.guarantee
     law, unit = every_law()[noise.name](**noise.parameters), 4**noise.resolution_bits
-    deviation, products = law.deviation / unit, law.of_products.deviation / unit
-    of_products = "" if law.of_products is law else f", of products {products:.3g}"
     whose = "the sum" if isinstance(noise, SumMechanism) else "each owner's sums"
     owners = ", ".join(
         f"{each.owner} ({each.n_rows or 'a secret number of'} rows)" for each in report.owners
@@ -251,11 +250,18 @@ def _together_lines(report: Verification) -> list[str]:
         *_sum_lines(report),
         f"  countersigned by curator {report.countersigned_by}",
         f"  noise of {whose}, computed again from the study: {noise.name.capitalize()}, standard "
-        f"deviation {deviation:.3g} rows{of_products}",
+        f"deviation {deviations_text(law, unit)}",
         f"  {together}: epsilon {guarantee.epsilon}, delta {guarantee.delta}, provided that:",
         *(f"    {assumption}" for assumption in guarantee.assumptions),
         *left,
     ]
+
+
+def deviations_text(law: NoiseLaw, unit: int) -> str:
+    """Return the standard deviations of entries of weight 1, in rows; ``unit`` steps are one."""
+    (first, deviation), *others = law.deviations().items()
+    said = [f"{f'of {first} ' if first else ''}{deviation / unit:.3g} rows"]
+    return ", ".join([*said, *(f"of {name} {each / unit:.3g}" for name, each in others)])
 
 
 def _sum_lines(report: Verification) -> list[str]:

@@ -222,7 +222,6 @@ def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
     entries = min(layout.n_entries, _TIMED_ENTRIES)
     p = layout.n_columns
     noise = calibrate(study)
-    noise = replace(noise, law=noise.law.of_products)  # as most entries have
     square = np.random.default_rng(0).standard_normal((p, p))
     with one_blas_thread():
         start = time.perf_counter()
@@ -230,7 +229,9 @@ def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
             entries = layout.n_entries
             noise.law.draw_release(layout, noise.n_honest_owners, entropy=OperatingSystemEntropy())
         else:
-            add_noise(np.zeros(entries, np.int64), noise, entropy=OperatingSystemEntropy())
+            # As most entries have it.
+            each = replace(noise, law=noise.law.of_entries.of_products)
+            add_noise(np.zeros(entries, np.int64), each, entropy=OperatingSystemEntropy())
         drawn = time.perf_counter()
         decompose(square + square.T)
         done = time.perf_counter()

@@ -9,16 +9,15 @@ of a histogram ``histogram_weight``, of a table ``tables_weight``, a product wit
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.study_file import schema_from_document
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.noise_law import Noised, NoiseLaw
 from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Numeric, Schema
 from dppca.common.kernel.schema.document import MAX_SQUARE_WEIGHT, MAX_TARGETS
@@ -73,31 +72,26 @@ def compare_choices(
     written = study.table
     _check_targets(written, targets)
     target_names = list(dict.fromkeys([*written.targets, *targets]))
-    before = product_noise(written, requested, owner_rows)
+    before = PooledNoises.of(written, requested, owner_rows)
     choices: dict[str, Choice] = {}
     for words, table in (
         (AS_WRITTEN, written),
         *_variants(written, target_names, type(requested.law)),
     ):
         if table is not None and table.digest not in choices:
-            product = product_noise(table, requested, owner_rows)
-            choices[table.digest] = _choice(
-                *(words, written, table, product), factor=product / before, n_rows=sum(owner_rows)
-            )
+            noises = PooledNoises.of(table, requested, owner_rows)
+            choices[table.digest] = _choice(words, before, noises, n_rows=sum(owner_rows))
     return tuple(choices.values())
 
 
-def _choice(
-    words: str, written: Schema, table: Schema, product: float, *, factor: float, n_rows: int
-) -> Choice:
-    """Describe a schema whose products have noise with a standard deviation of ``product`` rows."""
+def _choice(words: str, written: "PooledNoises", noises: "PooledNoises", *, n_rows: int) -> Choice:
+    """Describe a schema by its noise, beside that of the study as written."""
 
-    def noise(weight: float) -> PooledNoise:
-        return PooledNoise(product / weight, product / weight / n_rows)
+    def noise(kind: Noised) -> PooledNoise:
+        return PooledNoise(noises.rows(kind), noises.rows(kind) / n_rows)
 
-    layout = table.layout
-    of_product = sqrt(0.5) if layout.halved_products else 1.0
-    gains, costs = _beside(written, table, factor)
+    table, layout = noises.table, noises.table.layout
+    gains, costs = _beside(written, noises)
     return Choice(
         choice=words,
         digest=table.digest,
@@ -105,14 +99,14 @@ def _choice(
         histograms=[table.attributes[index].name for index, _ in layout.histograms],
         products_of_bins=list(table.products_of_bins),
         targets=list(table.targets),
-        product=noise(1),
-        square=noise(table.square_weight) if table.has_squares else None,
-        target_product=noise(table.target_weight) if table.targets else None,
-        column_sum=noise(table.sum_weight * of_product) if layout.with_sums else None,
-        cell=noise(table.histogram_weight) if layout.histograms else None,
-        table_cell=noise(table.tables_weight) if table.tables else None,
+        product=noise(Noised.PRODUCT),
+        square=noise(Noised.SQUARE) if table.has_squares else None,
+        target_product=noise(Noised.TARGET_PRODUCT) if table.targets else None,
+        column_sum=noise(Noised.SUM) if layout.with_sums else None,
+        cell=noise(Noised.BIN) if layout.histograms else None,
+        table_cell=noise(Noised.CELL) if table.tables else None,
         tables=len(table.tables),
-        factor=factor,
+        factor=noises.rows(Noised.PRODUCT) / written.rows(Noised.PRODUCT),
         gains=gains,
         costs=costs,
     )
@@ -128,7 +122,7 @@ def free_square_weight(table: Schema, law: type[NoiseLaw]) -> int:
 
     def change(weight: int) -> float:
         shaped = _changed(table, square_weight=weight)
-        return law.change(schema_sensitivity(table if shaped is None else shaped))
+        return law.entry_law().change(schema_sensitivity(table if shaped is None else shaped))
 
     free, plain = 1, change(1)
     above = MAX_SQUARE_WEIGHT + 1
@@ -275,34 +269,53 @@ def calibrate_alike(table: Schema, requested: Calibration) -> Calibration:
     return replace(found, n_honest_owners=requested.n_honest_owners)
 
 
-def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> float:
-    """Return the noise of a pooled product at the cost of a calibration, in rows."""
-    calibration = calibrate_alike(table, requested)
-    share = entry_noise(
-        table.layout,
-        deviation=calibration.law.of_products.deviation,
-        owner_rows=owner_rows,
-        mechanisms=calibration.mechanisms(len(owner_rows)),
-    )
-    return share * sum(owner_rows)
+@dataclass(frozen=True, slots=True)
+class PooledNoises:
+    """The noise of a schema's release by kind of entry, at the cost of a calibration."""
+
+    table: Schema
+    calibration: Calibration
+    owner_rows: Sequence[int]
+
+    @classmethod
+    def of(cls, table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> Self:
+        """Calibrate a schema like a study."""
+        return cls(table, calibrate_alike(table, requested), owner_rows)
+
+    def rows(self, kind: Noised) -> float:
+        """Return the standard deviation of an entry over its weight, in rows."""
+        counts = kind in (Noised.BIN, Noised.CELL)
+        noise = self.calibration.of_counts if counts else self.calibration
+        share = entry_noise(
+            self.table.layout,
+            deviation=noise.law.deviation_of(kind, self.table.layout),
+            owner_rows=self.owner_rows,
+            mechanisms=noise.mechanisms(len(self.owner_rows)),
+        )
+        return share * sum(self.owner_rows)
+
+    def beside(self, name: str) -> float:
+        """Return that of a product with an attribute."""
+        return self.rows(Noised.TARGET_PRODUCT if name in self.table.targets else Noised.PRODUCT)
 
 
-def _beside(
-    written: Schema, table: Schema, factor: float
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    factors = {"products": factor}
+def _beside(before: PooledNoises, noises: PooledNoises) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    written, table = before.table, noises.table
+
+    def factor(kind: Noised) -> float:
+        return noises.rows(kind) / before.rows(kind)
+
+    factors = {"products": factor(Noised.PRODUCT)}
     for name in dict.fromkeys([*written.targets, *table.targets]):
-        weights = [each.target_weight if name in each.targets else 1 for each in (written, table)]
-        factors[f"products with {name}"] = factor * weights[0] / weights[1]
+        factors[f"products with {name}"] = noises.beside(name) / before.beside(name)
     if table.square_weight != written.square_weight and table.has_squares:
-        factors["squares"] = factor * written.square_weight / table.square_weight
+        factors["squares"] = factor(Noised.SQUARE)
     if table.layout.with_sums:
-        of_product = sqrt(2) ** (table.layout.halved_products - written.layout.halved_products)
-        factors["column sums"] = factor * of_product * written.sum_weight / table.sum_weight
+        factors["column sums"] = factor(Noised.SUM)
     if table.layout.histograms and written.layout.histograms:
-        factors["cells"] = factor
+        factors["cells"] = factor(Noised.BIN)
     if table.tables and written.tables:
-        factors["cells of tables"] = factor
+        factors["cells of tables"] = factor(Noised.CELL)
     gains, costs = [], []
     for what, names in (
         ("the shape of", _shaped),

@@ -19,7 +19,8 @@ import numpy as np
 from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.analysis.study_file import study_from_document
 from dppca.common.kernel.errors import RangeError, SettingError, StudyError
-from dppca.common.kernel.privacy.laws import NoiseLaw, every_law
+from dppca.common.kernel.privacy.laws import every_law
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import ColumnKind
 from dppca.common.kernel.study import Study

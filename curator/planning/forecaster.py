@@ -33,8 +33,8 @@ from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.table_forecast import TableForecast, forecast_tables
 from dppca.common.kernel.errors import RangeError, StudyError
 from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import Noised, NoiseLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import ComponentRule, Study, make_privacy
@@ -138,11 +138,11 @@ class Forecaster:
         forecast = self._forecast(scale, self._study.require_components())
         noise = entry_noise(
             self._table.layout,
-            deviation=calibration.law.of_products.deviation,
+            deviation=calibration.law.deviation_of(Noised.PRODUCT, self._table.layout),
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
-        tables = forecast_tables(self._table, noise, sum(self._rows))
+        tables = forecast_tables(self._table, noise, sum(self._rows), joint=self._law.is_joint)
         return PlanForecast(
             *(self._law.name, epsilon, self._delta, noise, forecast, tables),
             forecast_widths(

@@ -18,10 +18,11 @@ from typing import Annotated, Final
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.privacy.counted_rows import chance_of_refusal, count_deviation
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.units import NeighbourRelation, Unit
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.curator.planning.choices import PooledNoise, calibrate_alike, product_noise
+from dppca.curator.planning.choices import PooledNoise, PooledNoises
 
 CAPS: Final = (1, 3, 8)
 """Rows that people may weigh as, of which a plan shows the noise."""
@@ -82,7 +83,8 @@ def _plan(
     table: Schema, written: Schema, requested: Calibration, owner_rows: Sequence[int]
 ) -> PlannedPromise:
     n_rows, n_owners = sum(owner_rows), len(owner_rows)
-    noise_of_product = product_noise(table, requested, owner_rows)
+    noises = PooledNoises.of(table, requested, owner_rows)
+    noise_of_product = noises.rows(Noised.PRODUCT)
     shown = PlannedPromise(
         neighbours=table.neighbours,
         rows_counted=None if table.unit is Unit.ROW else table.rows_counted,
@@ -91,7 +93,7 @@ def _plan(
     )
     if not table.with_count:
         return shown
-    noise = calibrate_alike(table, requested)
+    noise = noises.calibration
     deviation = count_deviation(table.layout, noise, n_owners=n_owners)
     chance = chance_of_refusal(table.layout, noise, n_rows=n_rows, n_owners=n_owners)
     return replace(shown, count=PooledNoise(deviation, deviation / n_rows), refusal=chance)

@@ -31,7 +31,8 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.privacy.laws import NoiseLaw, every_law
+from dppca.common.kernel.privacy.laws import every_law
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance, Study, Trust

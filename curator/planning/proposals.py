@@ -34,9 +34,10 @@ from dppca.common.analysis.study_file import schema_from_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Date, Numeric, Ordinal, Schema
-from dppca.curator.planning.choices import drop_square_weight, free_square_weight, product_noise
+from dppca.curator.planning.choices import PooledNoises, drop_square_weight, free_square_weight
 from dppca.curator.planning.covariance_noise import joint_share
 
 SIZES = (14, 20, 28, 40)  # numbers of bins; pairs of each have twice the cells of the one before
@@ -101,7 +102,7 @@ def propose_numbers(
         if table.layout.n_columns + sum(counts.values()) > MAX_COLUMNS:
             continue
         proposed = with_bins(table, counts)
-        noise = product_noise(proposed, requested, owner_rows)
+        noise = PooledNoises.of(proposed, requested, owner_rows).rows(Noised.PRODUCT)
         if size**3 * noise <= BENDS * n_rows:
             break
     others = tuple(each.name for each in numerics if each.name not in counts)
@@ -202,7 +203,7 @@ def advise_course(
     random = {"target": target, "count": 20, "leaves": _LEAVES, "seed": 1}
     document = table.model_dump(mode="json")
     drawn = schema_from_document({**document, "tables": [], "random_trees": random})
-    noise = product_noise(drawn, requested, owner_rows) / float(drawn.tables_weight)
+    noise = PooledNoises.of(drawn, requested, owner_rows).rows(Noised.CELL)
     return Course.BOTH if sum(owner_rows) >= CLEAR * noise * _LEAVES else Course.ROUNDS
 
 

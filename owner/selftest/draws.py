@@ -118,7 +118,7 @@ def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]
     return [
         _distribution(audit.title, noise, calibration),
         _independence(audit.title, noise, calibration),
-        _randomness(audit.title, bits(calibration.law, noise), 8.0 * entropy.taken),
+        _randomness(audit.title, bits(calibration.law.of_entries, noise), 8.0 * entropy.taken),
     ]
 
 
@@ -188,19 +188,22 @@ def log_ratio(
     This is the most powerful statistic (Neyman and Pearson 1933).
     """
     z = releases.astype(np.float64)
-    difference = claim.law.neg_log_pmf(z - y) - claim.law.neg_log_pmf(z - x)
+    law = claim.law.of_entries
+    difference = law.neg_log_pmf(z - y) - law.neg_log_pmf(z - x)
     ratio: NDArray[np.float64] = difference.sum(axis=1)
     return ratio
 
 
 def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     """Check the law of noise (n, d): of each coordinate, of all draws together, of its ends."""
-    return replace(judge_law(title, noise, calibration.law), release=f"{title} contribution")
+    return replace(
+        judge_law(title, noise, calibration.law.of_entries), release=f"{title} contribution"
+    )
 
 
 def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     """Check that noise of two coordinates, or of successive releases, is uncorrelated."""
-    found = judge_independence(title, noise, calibration.law)
+    found = judge_independence(title, noise, calibration.law.of_entries)
     return replace(found, release=f"{title} contribution")
 
 
@@ -235,7 +238,7 @@ def find_neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Mo
     rows = [list(row) for row in product(*grid)]
     k = min(study.max_rows_per_person, 3)
     tables = [_moments(study, [rows[0]] * (3 - k) + [row] * k) for row in rows]
-    distance = calibration.law.distance
+    distance = calibration.law.of_entries.distance
     return max(product(tables, tables), key=lambda pair: distance(pair[0].packed - pair[1].packed))
 
 

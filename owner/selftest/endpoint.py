@@ -158,7 +158,7 @@ def _differencing(guesses: int, trials: int) -> Finding:
 
 def _wire(noises: NDArray[np.int64]) -> Finding:
     """Check the noise that came over the wire, all coordinates of all releases together."""
-    law = calibrate(_study("law")).law
+    law = calibrate(_study("law")).law.of_entries
     distance, limit = dkw(noises.ravel(), law), dkw_limit(noises.size, LEVEL)
     bare = [i for i in range(noises.shape[1]) if not noises[:, i].any()]
     twice = len(noises) - len(np.unique(noises, axis=0))

@@ -34,8 +34,9 @@ from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
-from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.schema.units import Person
@@ -115,7 +116,7 @@ class DrawnKind:
     """
 
     noise: Noise
-    law: NoiseLaw
+    law: IndependentLaw
     blocks: Blocks
     needed: float
     taken: float
@@ -124,7 +125,7 @@ class DrawnKind:
     halved: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
 
     @property
-    def laws(self) -> list[tuple[NoiseLaw, NDArray[np.intp]]]:
+    def laws(self) -> list[tuple[IndependentLaw, NDArray[np.intp]]]:
         """Each law, with the places of its entries."""
         return _laws(self.law, self.halved, self.noise.shape[1])
 
@@ -138,7 +139,9 @@ class DrawnKind:
         """Centred noise, each under its law, shape (n, D)."""
         return self._under(centred)
 
-    def _under(self, of: Callable[[NoiseLaw, Noise], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _under(
+        self, of: Callable[[IndependentLaw, Noise], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
         found = np.empty(self.noise.shape)
         for law, places in self.laws:
             found[:, places] = of(law, self.noise[:, places])
@@ -168,7 +171,7 @@ class _Auditor:
     def _draw_contributions(
         self, kind: Kind, study: Study, calibration: Calibration, request: ReleaseRequest
     ) -> DrawnKind:
-        layout, law, n_rows = study.table.layout, calibration.law, kind.level("count")
+        layout, law, n_rows = study.table.layout, calibration.law.of_entries, kind.level("count")
         entropy = CountingEntropy.of_the_system()
         n_releases = self._power.releases(kind.form, layout.n_entries)
         rows = [
@@ -222,7 +225,7 @@ class _Auditor:
         shares = np.array(rounds, np.int64)
         return DrawnKind(
             shares.sum(axis=1),
-            calibration.law.sum_of_shares(honest),
+            calibration.law.of_entries.sum_of_shares(honest),
             _blocks(layout),
             n_rounds * honest * (8 * SEED_BYTES * len(terms.holders) + _KEY_BITS),
             8.0 * entropy.taken,
@@ -235,7 +238,7 @@ class _Auditor:
         plans = [_plan_model(kind, C) for C in kind.level("penalty")]
         weights = plans[0].weights
         shape = (weights.n_machines, weights.D)
-        size, law = shape[0] * shape[1], weights.calibration.law
+        size, law = shape[0] * shape[1], weights.calibration.law.of_entries
         n_each = ceil(self._power.releases(kind.form, size) / len(plans))
         entropy = CountingEntropy.of_the_system()
         rows, charges = list[Noise](), list[tuple[ReleaseRequest, PrivacyCost]]()
@@ -453,7 +456,7 @@ def _with_delta(privacy: Mapping[str, object], law: str) -> dict[str, object]:
     return kept
 
 
-def _cost(law: NoiseLaw, noise: Calibration, found: Change, k: int) -> PrivacyCost:
+def _cost(law: IndependentLaw, noise: Calibration, found: Change, k: int) -> PrivacyCost:
     """Return the cost to a person with k rows: of the change that was found, or that is claimed."""
     claimed = noise.sensitivity
     larger = replace(
@@ -484,8 +487,8 @@ def _alike(shares: Noise, level: float) -> list[str]:
 
 
 def _laws(
-    law: NoiseLaw, halved: NDArray[np.intp], n_entries: int
-) -> list[tuple[NoiseLaw, NDArray[np.intp]]]:
+    law: IndependentLaw, halved: NDArray[np.intp], n_entries: int
+) -> list[tuple[IndependentLaw, NDArray[np.intp]]]:
     rest = np.setdiff1d(np.arange(n_entries), halved)
     return [each for each in ((law, rest), (law.of_products, halved)) if len(each[1])]
 

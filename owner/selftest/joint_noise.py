@@ -35,6 +35,7 @@ from dppca.common.kernel.privacy.laws import JOINT_LAWS
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.kernel.privacy.noise.wishart import KEPT_BITS
+from dppca.common.kernel.privacy.noise_law import Noised, entry_weight
 from dppca.common.kernel.privacy.release import calibrate, noise_moments
 from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.schema.units import NeighbourRelation, Person
@@ -142,11 +143,16 @@ def find_faults(study: Study, noise: Calibration, drawn: NDArray[np.int64]) -> l
     layout, honest = study.table.layout, noise.n_honest_owners or 1
     i, j = layout.product_index
     squares = layout.n_sums + np.flatnonzero(i == j)
-    deviations = np.full(layout.n_entries, noise.law.deviation * sqrt(noise.mechanisms(honest)))
-    deviations[squares] *= sqrt(2)
+    kinds = np.full(layout.n_entries, Noised.PRODUCT, object)
+    kinds[: layout.n_sums], kinds[squares] = Noised.SUM, Noised.SQUARE
     if layout.with_count:
-        deviations[-1] *= noise.law.deviation_of_rows(layout) / noise.law.deviation
-    units = drawn / deviations
+        kinds[-1] = Noised.ROWS
+    pooled = sqrt(noise.mechanisms(honest))
+    deviation = {
+        kind: noise.law.deviation_of(kind, layout) * entry_weight(kind, layout) * pooled
+        for kind in set(kinds)
+    }
+    units = drawn / np.array([deviation[kind] for kind in kinds])
     faults = []
     for what, places in (("all entries", slice(None)), ("squares", squares)):
         means = (units[:, places] ** 2).mean(axis=1) - 1

@@ -7,7 +7,7 @@ its parts share; the statistics and their bounds are `dppca.owner.selftest.laws`
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import (
     bins,
@@ -32,7 +32,7 @@ _FEW = 64  # coordinates that are judged one by one, and in pairs
 _GROUPS = 32  # of neighbouring coordinates, where these are many
 
 
-def judge_law(title: str, noise: NDArray[np.int64], law: NoiseLaw) -> Finding:
+def judge_law(title: str, noise: NDArray[np.int64], law: IndependentLaw) -> Finding:
     """Check that each coordinate of noise, shape (n, d), has a law, and all of them together."""
     n, d = noise.shape
     limit = dkw_limit(n * d, _PART)
@@ -75,7 +75,7 @@ def judge_law(title: str, noise: NDArray[np.int64], law: NoiseLaw) -> Finding:
 
 
 def _wrong_coordinates(
-    noise: NDArray[np.int64], sizes: NDArray[np.float64], law: NoiseLaw
+    noise: NDArray[np.int64], sizes: NDArray[np.float64], law: IndependentLaw
 ) -> list[int]:
     """Return the coordinates without their law: of few by distance and bins, of many by size."""
     n, d = noise.shape
@@ -110,7 +110,7 @@ def _some(wrong: list[int]) -> str:
     return ", ".join(map(str, wrong[:10])) + (", ..." if len(wrong) > 10 else "")
 
 
-def judge_independence(title: str, noise: NDArray[np.int64], law: NoiseLaw) -> Finding:
+def judge_independence(title: str, noise: NDArray[np.int64], law: IndependentLaw) -> Finding:
     """Check that no two draws of noise (n, d) depend on each other, by sign or by magnitude.
 
     All draws are one sequence, and each stretch of it is compared with every other one. Few

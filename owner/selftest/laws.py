@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 from scipy.stats import binom
 
-from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 
 _N_BINS = 16  # of equal probability
 _RARE = 20  # expected draws beyond the outermost place that `extremes` looks at
@@ -35,29 +35,29 @@ _FIRST = 1 << 14  # draws at a time
 _CHUNK = 1 << 18  # entries that `echoes` compares with each other
 
 
-def likeliest(law: NoiseLaw) -> float:
+def likeliest(law: IndependentLaw) -> float:
     """Return the largest probability of the law: that of 0."""
     return exp(-float(law.neg_log_pmf(np.zeros(1, np.int64))[0]))
 
 
-def bits(law: NoiseLaw, noise: NDArray[np.int64]) -> float:
+def bits(law: IndependentLaw, noise: NDArray[np.int64]) -> float:
     """Return ``-log2`` of the probability of noise of any shape."""
     return float(law.neg_log_pmf(noise).sum() / log(2))
 
 
-def centred(law: NoiseLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
+def centred(law: IndependentLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the midpoint of the distribution function's step at x, less 1/2; its mean is 0."""
     return (law.cdf(x) + law.cdf(x - 1)) / 2 - 0.5
 
 
-def magnitudes(law: NoiseLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
+def magnitudes(law: IndependentLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the midpoint of the step of ``P(|noise| <= |x|)``, less 1/2; its mean is 0."""
     m = np.abs(x)
     below: NDArray[np.float64] = np.maximum(1.0 - 2.0 * law.cdf(-m), 0.0)
     return (below + 1.0 - _beyond(law, m)) / 2 - 0.5
 
 
-def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
+def dkw(noise: NDArray[np.int64], law: IndependentLaw) -> float:
     """Return ``sup |F_n - F|`` of a sample, shape (n,)."""
     ordered = np.sort(noise)
     n = len(ordered)
@@ -79,7 +79,7 @@ def mean_limit(n: int, level: float) -> float:
     return (nats / 3 + sqrt(nats**2 / 9 + 2 * n * nats / 3)) / (2 * n)
 
 
-def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
+def bins(noise: NDArray[np.int64], law: IndependentLaw) -> float:
     """Return the smallest binomial tail of counts in bins, times the number of tails; shape (n,).
 
     Under the law the result is at most x with probability at most x.
@@ -91,7 +91,7 @@ def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     return _smallest_tail(counts, len(noise), np.diff(steps))
 
 
-def extremes(noise: NDArray[np.int64], law: NoiseLaw) -> tuple[float, float]:
+def extremes(noise: NDArray[np.int64], law: IndependentLaw) -> tuple[float, float]:
     """Return `bins` of the smallest magnitudes, 0 among them, and of the largest; shape (n,)."""
     ordered = np.sort(np.abs(noise))
     n, largest = len(ordered), law.largest(len(ordered))
@@ -108,7 +108,7 @@ def extremes(noise: NDArray[np.int64], law: NoiseLaw) -> tuple[float, float]:
     )
 
 
-def digits(noise: NDArray[np.int64], law: NoiseLaw, level: float) -> list[str]:
+def digits(noise: NDArray[np.int64], law: IndependentLaw, level: float) -> list[str]:
     """Return what is wrong with the low bits of a sample, shape (n,); empty if nothing is."""
     steps = noise - noise[0]
     grid = int(np.gcd.reduce(steps[:_FIRST]))  # a sample's grid divides that of its first draws
@@ -125,7 +125,7 @@ def digits(noise: NDArray[np.int64], law: NoiseLaw, level: float) -> list[str]:
     return faults + [f"bit {bit} is 1 in {ones[bit]} of {n} draws" for bit in wrong]
 
 
-def repeats(noise: NDArray[np.int64], law: NoiseLaw, level: float) -> tuple[int, int]:
+def repeats(noise: NDArray[np.int64], law: IndependentLaw, level: float) -> tuple[int, int]:
     """Return how often a magnitude came again, in noise of any shape, and how often it may.
 
     It exceeds that with probability at most ``level``. A narrow law may repeat without limit.
@@ -182,7 +182,7 @@ def echoes(
     return float(shares.max()), int(shares.argmax())
 
 
-def _beyond(law: NoiseLaw, m: NDArray[np.int64]) -> NDArray[np.float64]:
+def _beyond(law: IndependentLaw, m: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return ``P(|noise| > m)``, by the left tail, which loses no digits."""
     return 2.0 * law.cdf(-m - 1)
 
@@ -192,7 +192,7 @@ def _smallest_tail(counts: NDArray[np.int64], n: int, chances: NDArray[np.float6
     return float(min(1.0, tails.min() * 2 * len(chances)))
 
 
-def _quantile(law: NoiseLaw, chance: float, reach: int) -> int:
+def _quantile(law: IndependentLaw, chance: float, reach: int) -> int:
     low, high = -reach, reach
     while low < high:
         middle = (low + high) // 2

@@ -116,7 +116,7 @@ def _audit_shares(audit: Audit, n_draws: int) -> Finding:
     noise = replace(calibrate(audit.study), n_honest_owners=_HONEST)
     entropy, zeros = OperatingSystemEntropy(), np.zeros(n_draws, np.int64)
     drawn = [add_noise(zeros, noise, entropy=entropy) for _ in range(_HONEST)]
-    distance = dkw(np.sum(drawn, axis=0), noise.law.sum_of_shares(_HONEST))
+    distance = dkw(np.sum(drawn, axis=0), noise.law.of_entries.sum_of_shares(_HONEST))
     limit = dkw_limit(n_draws, _LEVEL)
     return Finding(
         f"{audit.title}: shares",

@@ -28,8 +28,9 @@ from dppca.common.kernel.aggregation.terms import GUARDS, Terms, key_bytes
 from dppca.common.kernel.attestation.results import Result, ResultHeader
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.accounting import Budget
-from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, study_from_mapping
@@ -64,7 +65,7 @@ class ReleaseAudit:
     """
 
     title: str
-    law: NoiseLaw
+    law: IndependentLaw
     draws: Callable[[EntropySource], Iterator[Noise]]
     honest: int | None = None
     key_bits: int = 0
@@ -134,7 +135,7 @@ def _contributions(law: str) -> ReleaseAudit:
             release = plan.draw(Moments(3, exact), reservation, entropy=entropy)
             yield (np.frombuffer(release.payload(), "<i8") - exact)[None]
 
-    return ReleaseAudit(f"{law.title()} contribution", calibration.law, draws)
+    return ReleaseAudit(f"{law.title()} contribution", calibration.law.of_entries, draws)
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def _masked(law: str) -> ReleaseAudit:
     seeds = len(terms.holders) * SEED_BYTES * 8
     return ReleaseAudit(
         f"{law.title()} masked contribution",
-        calibrate(wide_study({}, law)).law,
+        calibrate(wide_study({}, law)).law.of_entries,
         draws,
         honest=_HONEST,
         key_bits=len(_OWNERS) * (seeds + _KEY_BITS),
@@ -231,7 +232,7 @@ def _models(law: str) -> ReleaseAudit:
             noised = np.asarray(open_archive(content).state["noised_"], np.int64)
             yield (noised.ravel() - exact)[None]
 
-    return ReleaseAudit(f"{law.title()} model", plan.weights.calibration.law, draws)
+    return ReleaseAudit(f"{law.title()} model", plan.weights.calibration.law.of_entries, draws)
 
 
 def wide_study(changes: dict[str, object], law: str, **privacy: object) -> Study:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.attestation.results import result_from_bytes
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.verification.model_archives import open_archive
@@ -50,14 +50,14 @@ def audit_sent(federation: TemporaryFederation) -> list[Finding]:
     for study in studies:
         pooled = result_from_bytes(federation.components(study).content, study).pooled
         noises.append(pooled - moments_of_table(open_table(table, study.table), study.table).packed)
-    law = calibrate(studies[0]).law
+    law = calibrate(studies[0]).law.of_entries
     findings = _judge(f"{_LAW.title()} contribution", np.stack(noises), law, taken)
     federation.owner("components", studies[0].name)
     with count_kernel() as given:
         models = [_model(federation, studies[0], C) for C in _PENALTIES]
     exact = [_exact_weights(federation, studies[0], C) for C in _PENALTIES]
     noise = np.stack(models) - np.stack([each for each, _ in exact])
-    law = exact[0][1].law
+    law = exact[0][1].law.of_entries
     findings += _judge(f"{_LAW.title()} model", noise, law, sum(given))
     charged = [*((study.digest, calibrate(study)) for study in studies)]
     charged += [
@@ -81,7 +81,7 @@ def _charges(history: History, charged: Sequence[tuple[str, Calibration]]) -> Fi
     return Finding.of_faults(_FORM.format("charges"), faults, says)
 
 
-def _judge(kind: str, noise: NDArray[np.int64], law: NoiseLaw, taken: int) -> list[Finding]:
+def _judge(kind: str, noise: NDArray[np.int64], law: IndependentLaw, taken: int) -> list[Finding]:
     title = _FORM.format(kind)
     return [
         judge_law(title, noise, law),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.kernel.privacy.laws import GaussianLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from dppca.common.analysis.estimates.noise import Array, JointPart, MomentNoise, Noise
+from dppca.common.kernel.privacy.noise_law import ReleaseLaw
 
 
 class Block:
@@ -73,8 +74,8 @@ class Block:
     def noise(self, gradients: Array) -> Noise:
         """Return the noise of functionals of the reconciled moments, by gradients (k, b, b)."""
         by_mean, between, squares = self._parts(gradients)
-        if self._entry.columns is not None:
-            found = self._joint_noise(by_mean, between, squares)
+        if (law := self._entry.joint) is not None:
+            found = self._joint_noise(law, by_mean, between, squares)
             return self._with_rows(found, gradients)
         by_mean = by_mean * self._mean_variance  # as (1) weighs what each mean is made of
         crossed = by_mean[:, :, None] * self._q
@@ -96,7 +97,9 @@ class Block:
         moved = np.einsum("kij,ij->k", np.triu(gradients), self.sent)
         return noise.with_rows(moved, self._entry)
 
-    def _joint_noise(self, by_mean: Array, between: Array, squares: Array) -> Noise:
+    def _joint_noise(
+        self, law: type[ReleaseLaw], by_mean: Array, between: Array, squares: Array
+    ) -> Noise:
         """The same under noise of a whole release: its parts are entries of one matrix."""
         entry, side = self._entry, len(self.columns)
         own, (upper, right) = np.arange(1, side), self._upper
@@ -111,6 +114,7 @@ class Block:
         )
         columns = entry.columns or 1
         part = JointPart(
+            law,
             0,
             side,
             np.concatenate([np.zeros_like(own), upper, own]),
@@ -126,7 +130,7 @@ class Block:
         ``left`` and ``right`` hold vectors as rows, shapes (l, b) and (r, b). It takes time for
         vectors, where `noise` takes it for a matrix of each pair.
         """
-        columns = self._scale if self._entry.columns is not None else 1
+        columns = self._scale if self._entry.joint is not None else 1
         x, y, starts = (
             left @ self._centre / columns,
             right @ self._centre / columns,
@@ -137,7 +141,7 @@ class Block:
         xy = np.add.reduceat(x[:, None] * y, firsts, axis=2)
         target = np.isin(attributes, self._noise.layout.targets)
         layout = self._noise.layout
-        joint = self._entry.columns is not None  # whose columns of targets have their scale
+        joint = self._entry.joint is not None  # whose columns of targets have their scale
         light = 1 / float(layout.target_weight) ** 2 if target.any() and not joint else 1.0
 
         def pairs(f: Array, g: Array, h: Array) -> Array:

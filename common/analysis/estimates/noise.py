@@ -48,8 +48,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.moments import unpack
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.matrix_noise import sum_precisions
+from dppca.common.kernel.privacy.noise_law import NoiseLaw, ReleaseLaw
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 Array = NDArray[np.float64]
@@ -72,6 +72,11 @@ class EntryNoise:
     columns: int | None = None
 
     @property
+    def joint(self) -> type[ReleaseLaw] | None:
+        """The law, where it is one of a whole release."""
+        return self.law if issubclass(self.law, ReleaseLaw) else None
+
+    @property
     def excess(self) -> float:
         """Excess kurtosis of the noise of one entry."""
         return self.law.unit_excess / (self.mechanisms * (self.columns or 1))
@@ -82,8 +87,10 @@ class JointPart:
     """Contributions that are entries of one symmetric matrix, of noise of a whole release.
 
     The contribution at ``start + e`` is that of the entry (rows[e], columns[e]) of the matrix,
-    ``side`` large; ``degrees`` are all owners' columns of normals.
+    ``side`` large, of a law; ``degrees`` are all owners' columns of normals.
     """
+
+    law: type[ReleaseLaw]
 
     start: int
     side: int
@@ -100,20 +107,14 @@ class JointPart:
         return np.where(found != 0, found, np.swapaxes(found, 1, 2))
 
     def fourth(self, contributions: Array) -> Array:
-        """Return fourth cumulants: ``24 tr Y^4 / degrees``, since the variance is ``2 tr Y^2``."""
-        squared = np.square(np.linalg.eigvalsh(self.matrices(contributions)))
-        return np.asarray(24 * np.square(squared).sum(axis=1) / self.degrees)
+        """Return fourth cumulants, (k,)."""
+        return self.law.fourth_cumulants(self.matrices(contributions), self.degrees)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Draw the entries, (entries, size), of variance 1; for simulations."""
-        drawn = np.empty((len(self.rows), size))
-        square = np.where(self.rows == self.columns, 2.0, np.sqrt(2.0))
-        scale = square * np.sqrt(self.degrees)
-        for number in range(size):
-            g, h = rng.standard_normal((2, self.side, self.degrees))
-            z = g @ g.T - h @ h.T
-            drawn[:, number] = z[self.rows, self.columns] / scale
-        return drawn
+        z = self.law.standard_matrices(self.side, self.degrees, size, rng)
+        deviation = np.where(self.rows == self.columns, np.sqrt(2.0), 1.0)
+        return np.asarray(z[:, self.rows, self.columns] / deviation).T
 
 
 @dataclass(frozen=True)
@@ -251,10 +252,6 @@ class MomentNoise:
         target = np.isin(attributes, self.layout.targets)
         return np.where(target, float(self.layout.target_weight), 1.0)
 
-    @property
-    def _is_joint(self) -> bool:
-        return self.entry.columns is not None
-
     @cached_property
     def _pull(self) -> Array:
         """``omega^2`` of each column beside each categorical, shape (p + 1, c); 0 inside of one."""
@@ -264,7 +261,7 @@ class MomentNoise:
     @cached_property
     def precision(self) -> Array:
         """W of equation (1), in units of ``s^-2``, shape (p + 1,)."""
-        if self._is_joint:
+        if self.entry.joint is not None:
             return np.concatenate([[0.0], sum_precisions(self.layout)])
         return np.asarray(self.sum_weight**2 + self._pull @ (1 / self._sizes))
 

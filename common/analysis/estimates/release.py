@@ -33,6 +33,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import unpack, unpack_histograms, unpack_tables
 from dppca.common.kernel.privacy.composition import compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.partitions import TableCells
@@ -293,13 +294,12 @@ def _entry_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) ->
         mechanisms=mechanisms,
     )
     if law.width < _EXACT_BELOW and not law.is_joint:
-        steps = np.arange(-_REACH, _REACH + 1)
-        exact = float(steps**2 @ (law.cdf(steps) - law.cdf(steps - 1)))
+        steps, cdf = np.arange(-_REACH, _REACH + 1), law.of_entries.cdf
+        exact = float(steps**2 @ (cdf(steps) - cdf(steps - 1)))
         deviation *= sqrt(exact) / law.deviation
     of_rows, layout = 0.0, study.table.layout
     if layout.with_count:
-        of_rows = deviation / float(layout.count_weight)
-        of_rows *= law.deviation_of_rows(layout) / law.deviation
+        of_rows = deviation * law.deviation_of(Noised.ROWS, layout) / law.deviation
     return EntryNoise(deviation, type(law), mechanisms, of_rows, law.degrees)
 
 

@@ -282,7 +282,7 @@ def fit_released(
         Released tables, of this study and of one that continues it, with their counts.
     count_noise, joint
         Noise of a histogram's share, if it is another one; whether the noise is that of a whole
-        release (`dppca.common.kernel.privacy.laws`).
+        release (`dppca.common.kernel.privacy.noise_law`).
     progress
         Receives the share that is done, from 0 to 1; it never falls.
     """

@@ -104,7 +104,9 @@ def _add_noise(published: Published, rng: np.random.Generator) -> Result:
     noise, layout = source.packed()[0], study.table.layout
     counts = calibration.of_counts
     if counts.law is not calibration.law:  # counts are shared as their own law is
-        drawn = counts.law.standard_sum(counts.mechanisms(len(rows)), layout.n_cells, rng)
+        drawn = counts.law.of_entries.standard_sum(
+            counts.mechanisms(len(rows)), layout.n_cells, rng
+        )
         cells = slice(layout.n_moments, layout.n_moments + layout.n_cells)
         noise[cells] = np.rint(counts.law.width * drawn)
     pooled = result.pooled + noise.astype(np.int64)

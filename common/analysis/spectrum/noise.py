@@ -26,15 +26,7 @@ from dppca.common.kernel.schema.layout import Layout
 
 
 class NoiseShape(Protocol):
-    """A continuous law of noise for simulations; it is in `dppca.common.kernel.privacy.laws`."""
-
-    def standard(
-        self, shape: int | tuple[int, ...], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Noise of width 1."""
-
-    def standard_sum(self, n: float, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Sums of n noises of width 1, n any number above 0."""
+    """A law of noise for simulations: `dppca.common.kernel.privacy.noise_law`."""
 
     def standard_release(
         self, layout: Layout, n: float, rng: np.random.Generator
@@ -47,7 +39,7 @@ class NoiseShape(Protocol):
         """The same, and what each owner's sums are of it, shape (n_owners, p)."""
 
 
-class EntryLaw(NoiseShape, Protocol):
+class WideLaw(NoiseShape, Protocol):
     """A `NoiseShape` with a width in units of ``4**-g``."""
 
     @property

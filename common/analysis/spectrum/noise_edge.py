@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.spectrum.noise import EntryLaw, NoiseSource
+from dppca.common.analysis.spectrum.noise import NoiseSource, WideLaw
 from dppca.common.kernel.moments.moments import spread_products
 from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
@@ -54,7 +54,7 @@ class NoiseEdge:
 def noise_edge(
     layout: Layout,
     *,
-    law: EntryLaw,
+    law: WideLaw,
     owner_rows: Sequence[int],
     mean: NDArray[np.float64] | None,
     covariance: Covariance,
@@ -118,7 +118,7 @@ class _Simulation:
         self,
         layout: Layout,
         *,
-        law: EntryLaw,
+        law: WideLaw,
         owner_rows: Sequence[int],
         mean: NDArray[np.float64] | None,
         own_means: bool,

@@ -6,7 +6,8 @@ If more owners collude, so that only h' < h shares are left, Gaussian noise has 
 left even if all others collude. Shares of Laplace noise are brittle: a single share is often 0 and
 protects nothing, so no figure is given for h' < h.
 
-Source: `dppca.common.kernel.privacy.laws`; Canonne, Kamath and Steinke (2020), proposition 5.
+Source: `dppca.common.kernel.privacy.gaussian_law`; Canonne, Kamath and Steinke (2020),
+proposition 5.
 """
 
 from collections.abc import Sequence

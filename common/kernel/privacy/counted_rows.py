@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import TooFewRowsError
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.schema.layout import Layout
 
 LEAST = 5.0
@@ -30,8 +31,8 @@ def count_rows(pooled: NDArray[np.int64], layout: Layout) -> int:
 
 def count_deviation(layout: Layout, calibration: Calibration, *, n_owners: int) -> float:
     """Return the standard deviation of n^, in rows, equation (1)."""
-    deviation = calibration.law.deviation_of_rows(layout)
-    return deviation * sqrt(calibration.mechanisms(n_owners)) / layout.count_unit
+    deviation = calibration.law.deviation_of(Noised.ROWS, layout)
+    return deviation * sqrt(calibration.mechanisms(n_owners)) / float(4**layout.resolution_bits)
 
 
 def require_rows(

@@ -160,6 +160,7 @@ from dppca.common.kernel.privacy.noise.wishart import (
     LARGEST_SIDE,
     wishart_difference,
 )
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 _BITS = 40  # of approximated roots: their errors move the noise, never the cost
@@ -421,14 +422,32 @@ def largest_factor(layout: Layout) -> Fraction:
     )
 
 
-@lru_cache(maxsize=64)
 def largest_form(layout: Layout) -> Fraction:
-    """Return the largest ``|Y|_F^2`` of an entry's noise <Z, Y>, or of a pair of such columns."""
+    """Return the largest ``|Y|_F^2`` of an entry's noise <Z, Y>, as the entry is released."""
+    weights = {
+        Noised.SUM: _sum_weight(layout),
+        Noised.SQUARE: Fraction(layout.square_weight),
+        Noised.TARGET_PRODUCT: Fraction(layout.target_weight),
+        Noised.ROWS: layout.count_weight,
+    }
+    found = (weights.get(kind, 1) ** 2 * form for kind, form in largest_forms(layout).items())
+    return max(Fraction(layout.unit_ball), *found)
+
+
+@lru_cache(maxsize=64)
+def largest_forms(layout: Layout) -> dict[Noised, Fraction]:
+    """Return the largest ``|Y|_F^2`` of an entry over its weight, by kind: it is not changed.
+
+    It is of any such columns as the layout has, or of a pair of them. A product of targets of
+    weight 1 is a product.
+    """
     weight = _sum_weight(layout)
     number = 1 / _number_square(layout) if layout.with_count else Fraction(0)
-    found = [layout.count_weight**2 * number]
+    rows = {Noised.ROWS: number} if layout.with_count else {}
     if layout.unit_ball:
-        return max(Fraction(1), *found)
+        half = Fraction(1, 2)
+        own = {Noised.SUM: half / weight**2} if layout.with_sums else {}
+        return {**own, Noised.SQUARE: Fraction(1), Noised.PRODUCT: half, **rows}
     sorts = {
         (kind, stop - start if kind is ColumnKind.INDICATOR else 0, int(scale))
         for (start, stop), scale in zip(layout.groups, _attribute_scales(layout), strict=True)
@@ -436,16 +455,20 @@ def largest_form(layout: Layout) -> Fraction:
     }
     sums = {each: _sum_form(each, weight) for each in sorts}
     shares = {each: Fraction(1, each[1]) if each[1] else Fraction(0) for each in sorts}
-    for each, own in sums.items():
-        found.append(weight**2 * (own + shares[each] ** 2 * number))
-        if each[0] is ColumnKind.NUMERIC:
-            found.append(Fraction(layout.square_weight**2, each[2] ** 4))
+    found: dict[Noised, list[Fraction]] = {
+        Noised.SUM: [own + shares[each] ** 2 * number for each, own in sums.items()]
+    }
+    for sort, _, scale in sums:
+        if sort is ColumnKind.NUMERIC:
+            found.setdefault(Noised.SQUARE, []).append(Fraction(1, scale**4))
     for one, other in combinations_with_replacement(sums, 2):
         a, b = shares[one], shares[other]
         parts = (1 - a) * (1 - b) / (2 * (one[2] * other[2]) ** 2)
         parts += sums[one] * b**2 + sums[other] * a**2 + number * (a * b) ** 2
-        found.append(max(one[2], other[2]) ** 2 * parts)  # a product with a target has its weight
-    return max(found)
+        # A product with a target has its weight.
+        kind = Noised.PRODUCT if max(one[2], other[2]) == 1 else Noised.TARGET_PRODUCT
+        found.setdefault(kind, []).append(parts)
+    return {kind: max(forms) for kind, forms in found.items()} | rows
 
 
 def _sum_form(sort: tuple[ColumnKind, int, int], weight: Fraction) -> Fraction:
@@ -455,11 +478,6 @@ def _sum_form(sort: tuple[ColumnKind, int, int], weight: Fraction) -> Fraction:
     if kind is ColumnKind.INDICATOR:
         return (1 - Fraction(1, labels)) / (below + scale**4 * (1 - Fraction(2, max(labels, 2))))
     return 1 / (below + (Fraction(scale**4, 4) if kind is ColumnKind.MISSING else 0))
-
-
-def number_form(layout: Layout) -> Fraction:
-    """Return ``|Y|_F^2`` of the noise of a secret number of rows: 1 / q of (5)."""
-    return 1 / _number_square(layout)
 
 
 def _number_parts(layout: Layout) -> list[tuple[Fraction, int, Fraction]]:

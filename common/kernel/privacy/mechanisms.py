@@ -29,9 +29,9 @@ changes d_i of squares, sums and products as they are released,
 
     rho = sum d_i^2 / (2 v_i) = (|D|_F^2 + w^2 |x - y|^2) / (2 v) <= Delta_2^2 / (2 v)
 
-for one row, and k^2 times that for k, which is (2) of `dppca.common.kernel.privacy.laws`: discrete
-Gaussians of different integer variances are independent and add their rho (Canonne, Kamath and
-Steinke, section 2), and no entry is scaled.
+for one row, and k^2 times that for k: this is (1) of `dppca.common.kernel.privacy.gaussian_law`, as
+discrete Gaussians of different integer variances are independent and add their rho (Canonne, Kamath
+and Steinke, section 2), and no entry is scaled.
 """
 
 from dataclasses import dataclass, replace
@@ -50,8 +50,8 @@ from dppca.common.kernel.privacy.accounting import (
     require_delta,
     require_epsilon,
 )
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.schema.units import LimitedRows, PrivacyUnit
@@ -143,8 +143,9 @@ def calibrate_noise(
     a joint law; others take any.
     """
     k = _check_rows(max_rows_per_person)
+    found: NoiseLaw
     if layout is None:
-        found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
+        found, charge = law.entry_law().calibrate(sens, k, epsilon=epsilon, delta=delta)
     else:
         found, charge = law.calibrate_release(
             sens,
@@ -155,7 +156,7 @@ def calibrate_noise(
             epsilon=epsilon,
             delta=delta,
         )
-    found = found.halve_products(up=True) if halved_products else found
+    found = found.of_entries.halve_products(up=True) if halved_products else found
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)
     return Calibration(found, charge, epsilon, claimed, None, sens, LimitedRows(k))
 
@@ -180,7 +181,7 @@ def fixed_noise(
         require_epsilon(nominal_epsilon)
     k = _check_rows(max_rows_per_person)
     require_amount("the scale of the noise", scale)
-    found = law.of_width(Fraction(scale) * 4**sens.resolution_bits)
+    found = law.entry_law().of_width(Fraction(scale) * 4**sens.resolution_bits)
     if found is None:
         raise SettingError(
             f"a noise scale of {scale} is below one step of the sums, 4^-{sens.resolution_bits}; "
@@ -210,20 +211,12 @@ def add_noise(
             f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
             f"{values.shape}; sums must never have been floating point"
         )
-    law, honest = calibration.law, calibration.n_honest_owners
-    places = np.empty(0, np.intp) if halved is None else halved
-    if (places.size > 0) != (law.of_products is not law):
-        raise SettingError("places of halved products belong to a law that halves them")
-    whole = np.ones(values.size, np.bool_)
-    whole[places] = False
-    noise = np.empty(values.size, np.int64)
-    for each, where in ((law, whole), (law.of_products, ~whole)):
-        size = int(np.count_nonzero(where))
-        noise[where] = (
-            each.draw(size, entropy=entropy)
-            if honest is None
-            else each.draw_share(honest, size, entropy=entropy)
-        )
+    noise = calibration.law.of_entries.draw_entries(
+        values.size,
+        np.empty(0, np.intp) if halved is None else halved,
+        calibration.n_honest_owners,
+        entropy=entropy,
+    )
     # Unsigned, because there wrapping around is defined.
     return (values.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
 

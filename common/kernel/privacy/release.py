@@ -31,7 +31,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
-    add_noise,
     calibrate_noise,
     check_range,
     fixed_noise,
@@ -365,11 +364,9 @@ def noise_moments(
         raise SchemaMismatchError(
             f"moments of {moments.packed.shape[0]} entries for {layout.n_entries}"
         )
-    if calibration.law.is_joint:
-        noise = calibration.law.draw_release(layout, calibration.n_honest_owners, entropy=entropy)
-        # Unsigned, because there wrapping around is defined.
-        return (moments.packed.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
-    return add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
+    noise = calibration.law.draw_release(layout, calibration.n_honest_owners, entropy=entropy)
+    # Unsigned, because there wrapping around is defined.
+    return (moments.packed.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
 
 
 def receipt_for(
@@ -431,7 +428,6 @@ def _shared(noise: Calibration, honest: int) -> Calibration:
     """Return the same law, made of shares; `StudyError` if it is too narrow for them."""
     try:
         noise.law.share_variance(honest)
-        noise.law.of_products.share_variance(honest)
     except SettingError as error:
         raise StudyError(f"the owners cannot make this noise together: {error}") from error
     return replace(noise, n_honest_owners=honest)

@@ -61,8 +61,8 @@ from dppca.common.analysis.estimators.base.settings import (
 )
 from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.papers.base.second_moment import NoisedMoment, ball_layout, release_second_moment
 
@@ -80,7 +80,7 @@ class PublishedNoise:
     with this noise for replacing one row.
     """
 
-    law: type[NoiseLaw]
+    law: type[IndependentLaw]
     scale: float
     sensitivity: float
     sensitivity_of: str
@@ -258,7 +258,7 @@ class ComponentSVM(ProjectionMixin, Classifier):
             delta=noise.delta,
             relation=sens.relation,
             max_rows_per_person=noise.factor,
-            sensitivity=noise.law.change(sens) * scale,
+            sensitivity=noise.law.of_entries.change(sens) * scale,
             sensitivity_of=f"{noise.law.norm}, one triangle of X^T X / n",
             charge=noise.charge,
             noise=(noise,),

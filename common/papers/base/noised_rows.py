@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.kernel.privacy.laws import GaussianLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,

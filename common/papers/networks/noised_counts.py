@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,

@@ -54,7 +54,7 @@ def corrected_guarantee(
         delta=noise.delta,
         relation=sens.relation,
         max_rows_per_person=noise.factor,
-        sensitivity=noise.law.change(sens) / unit,
+        sensitivity=noise.law.of_entries.change(sens) / unit,
         sensitivity_of=f"{noise.law.norm}, {whose} packed sums",
         split=_ONCE if once else _EACH,
         charge=noise.charge,

@@ -15,6 +15,7 @@ from dppca.common.kernel.schema.attributes import Attribute, describe_values
 from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import Study, Trust
 from dppca.common.verification.dossier.questions import Answers
+from dppca.common.verification.files import deviations_text
 
 PRODUCTS = {
     "components": "Summary statistics",
@@ -154,8 +155,8 @@ class Facts:
             f"{found.name} noise ({found.source}), drawn exactly on integers from the operating "
             f"system's entropy; {found.resolution_bits} bits a value; sensitivity L1 {found.l1}, "
             f"L2 squared {found.l2_squared}; {said}; standard deviation of a sum "
-            f"{law.deviation / 4**found.resolution_bits:.3g}. All of this was computed again from "
-            "the study when the file was verified."
+            f"{deviations_text(law, 4**found.resolution_bits)}. All of this was computed again "
+            "from the study when the file was verified."
         )
 
     @property

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dppca.common.analysis.estimators.base import weight_noise
 from dppca.common.analysis.estimators.base.hinge import solve_hinge
 from dppca.common.kernel.privacy import mechanisms
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.papers import (
     AGSVM,
     DPPCASVM,

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.aggregation import masking, opening
 from dppca.common.kernel.privacy import release
-from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.owner.records.lines import Lines
 from dppca.owner.selftest import crashes, endpoint, every_kind, masked_sums, suite
 from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps

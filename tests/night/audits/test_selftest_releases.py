@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.privacy import laws, release
 from dppca.common.kernel.privacy.accounting import PrivacyCost
-from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise import shares
 from dppca.common.kernel.privacy.noise.entropy import (
@@ -26,6 +27,7 @@ from dppca.common.kernel.privacy.noise.entropy import (
     OperatingSystemEntropy,
     SeededEntropy,
 )
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.owner.ledger.database import Ledger
 from dppca.owner.ledger.entries import ReleaseRequest

@@ -12,7 +12,9 @@ from pydantic import Field
 
 from dppca.common.kernel import study
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, choose_law
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
+from dppca.common.kernel.privacy.laws import LAWS, choose_law
 from dppca.common.shell.dictionaries.dictionary import Dictionary, Entry, EntryType
 from dppca.common.verification.weights import plan_study_weights
 from dppca.curator.planning.assumptions import power_law

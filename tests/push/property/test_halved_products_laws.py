@@ -13,7 +13,9 @@ from dppca.common.analysis.spectrum.noise import NoiseSource
 from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, every_law
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
+from dppca.common.kernel.privacy.laws import LAWS, every_law
 from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate, draw, noise_moments, read_moment_receipt

@@ -12,8 +12,9 @@ from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.noise import EntryNoise, MomentNoise, Noise, border, form
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.counted_rows import count_rows
-from dppca.common.kernel.privacy.laws import MatrixLaplaceLaw
-from dppca.common.kernel.privacy.matrix_noise import matrix_space, number_form
+from dppca.common.kernel.privacy.matrix_law import MatrixLaplaceLaw
+from dppca.common.kernel.privacy.matrix_noise import largest_forms, matrix_space
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.schema.layout import Layout
 from tests.support.matrix_rows import coded_row, make_layout, packed_row
 
@@ -63,7 +64,8 @@ def reconciled(layout: Layout, packed: np.ndarray) -> np.ndarray:
 def moment_noise(layout: Layout) -> MomentNoise:
     m = matrix_space(layout).columns
     deviation = WIDTH * np.sqrt(2 * m * 2) / (4**layout.resolution_bits * ROWS)
-    of_rows = deviation * sqrt(2 * number_form(layout)) if layout.with_count else 0.0
+    rows = largest_forms(layout).get(Noised.ROWS, Fraction(0))
+    of_rows = deviation * sqrt(2 * rows)
     return MomentNoise(layout, EntryNoise(deviation, MatrixLaplaceLaw, 2, of_rows, m))
 
 

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from dppca.common.kernel.privacy.matrix_noise import (
     largest_factor,
     largest_form,
+    largest_forms,
     matrix_cost,
     matrix_scales,
     matrix_space,
-    number_form,
     released_noise,
 )
 from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS
+from dppca.common.kernel.privacy.noise_law import Noised, entry_weight
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from tests.support.examples import examples
 from tests.support.matrix_rows import (
@@ -163,9 +164,24 @@ def test_no_entry_varies_by_more_than_the_largest_form(layout: Layout) -> None:
     largest = float(largest_form(layout))
     assert squares.max() <= largest * (1 + 1e-9)
     assert largest <= 2 * squares.max()
-    if layout.with_count:
-        number = float(layout.count_weight**2 * number_form(layout))
-        assert abs(squares[-1] - number) <= 1e-9 * number
+    for kind, form in largest_forms(layout).items():
+        known = squares[kinds_of(layout) == kind] / entry_weight(kind, layout) ** 2
+        assert (known <= float(form) * (1 + 1e-9)).all()
+        # A pair of columns may be one that the layout lacks.
+        meets = known.size and kind not in (Noised.PRODUCT, Noised.TARGET_PRODUCT)
+        assert not meets or known.max() >= float(form) * (1 - 1e-9)
+
+
+def kinds_of(layout: Layout) -> np.ndarray:
+    """Return the kind of each sum and product, and of a secret number of rows."""
+    i, j = layout.product_index
+    places = np.array(layout.attribute_of)
+    target = np.isin(places[i], layout.targets) | np.isin(places[j], layout.targets)
+    heavy = target & (layout.target_weight > 1)
+    products = np.where(
+        i == j, Noised.SQUARE, np.where(heavy, Noised.TARGET_PRODUCT, Noised.PRODUCT)
+    )
+    return np.array([*[Noised.SUM] * layout.n_sums, *products, *[Noised.ROWS] * layout.with_count])
 
 
 @settings(max_examples=examples(60))

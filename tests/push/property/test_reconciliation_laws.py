@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.noise import EntryNoise, MomentNoise, Noise, form
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from tests.support.examples import examples
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

@@ -12,7 +12,10 @@ from dppca.common.analysis.forecast import (
 )
 from dppca.common.analysis.spectrum.noise import NoiseSource
 from dppca.common.analysis.spectrum.pca import count_components, decompose
-from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.study import ComponentRule, Covariance

@@ -88,6 +88,14 @@ def test_noise_puts_every_form_further_off_and_a_target_less(noise: float) -> No
         assert likely(numeric, numeric, BINARY, noise=noise, **aimed) < before
 
 
+def test_products_with_labels_tell_nothing_of_sums_where_the_noise_is_of_a_whole_release() -> None:
+    for more, closer in ((LABELS, False), (BINARY, True)):
+        table = schema(BINARY, BINARY, more, more, sum_weight=0.5)
+        found = [forecast_tables(table, 0.01, ROWS, joint=joint) for joint in (False, True)]
+        own, joint = (0.0 if each is None else each.likely for each in found)
+        assert 0 < own < joint or (closer and own == pytest.approx(joint))
+
+
 def test_what_a_form_leaves_out_decides_where_noise_is_small() -> None:
     plain, shape = [NUMERIC, NUMERIC], {**NUMERIC, "histogram": True}
     few, many = ({**NUMERIC, "products": "bins", "bins": count} for count in (8, 20))

@@ -54,6 +54,20 @@ def test_the_free_weight_of_squares_is_the_largest_that_costs_nothing(law: str) 
     assert free_square_weight(make_schema(ATTRIBUTES[:4]), LAWS[law]) == 1
 
 
+def test_squares_of_a_joint_law_have_more_noise_than_its_products() -> None:
+    joint = {"mechanism": "matrix-laplace", "epsilon": "1"}
+    written = _compared(_study(privacy=joint, sum_weight=0.75, resolution_bits=14))[AS_WRITTEN]
+    assert written.square is not None
+    assert written.column_sum is not None
+    assert written.square.rows == pytest.approx(sqrt(2) * written.product.rows, rel=1e-3)
+    assert written.column_sum.rows == pytest.approx(written.product.rows / 0.75, rel=1e-3)
+    targeted = _compared(
+        _study(privacy=joint, targets=["plan"], target_weight=2, resolution_bits=14)
+    )[AS_WRITTEN]
+    assert targeted.target_product is not None
+    assert targeted.target_product.rows < targeted.product.rows
+
+
 def test_halved_products_are_offered_to_gaussian_noise_of_rows_in_the_ball() -> None:
     ball = [{"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in "abc"]
     words = "row_norm: halved_products: true"

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.kernel.privacy.accounting import Price, PrivacyCost
-from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.selftest.every_kind import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.kernel.privacy import laws, matrix_noise
+from dppca.common.kernel.privacy import matrix_law, matrix_noise
 from dppca.common.kernel.privacy.matrix_noise import simulated_matrix
 from dppca.common.kernel.privacy.noise import wishart
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
@@ -145,7 +145,7 @@ def test_a_sensitivity_that_is_too_small_is_found(
     def smaller(*args: Any, **asked: Any) -> Any:
         return fault(true(*args, **asked))
 
-    monkeypatch.setattr(laws, "matrix_space", smaller)
+    monkeypatch.setattr(matrix_law, "matrix_space", smaller)
 
     judged = joint_noise._judge_charge("matrix-laplace")
     assert not judged.passed

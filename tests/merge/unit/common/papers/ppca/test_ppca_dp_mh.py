@@ -16,7 +16,7 @@ import dppca
 from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance

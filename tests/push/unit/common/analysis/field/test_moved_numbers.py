@@ -19,7 +19,7 @@ from dppca.common.kernel.moments.moments import (
     unpack_histograms,
     unpack_tables,
 )
-from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.schema import Column, Schema, encode, find_cells, row_codes
 from tests.support.examples import examples
 from tests.support.noise import gaussian_tail

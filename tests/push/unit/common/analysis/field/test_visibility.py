@@ -11,7 +11,8 @@ from dppca.common.analysis.field.rows import fit_released
 from dppca.common.analysis.field.targets import coupling_scales, field_targets
 from dppca.common.analysis.field.visibility import FAINT, Visibility, find_visible
 from dppca.common.kernel.moments.moments import compute_moments, unpack
-from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.schema import Column, Schema, encode
 from tests.support.noise import gaussian_tail
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

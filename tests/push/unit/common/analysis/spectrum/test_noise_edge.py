@@ -8,7 +8,9 @@ import pytest
 from dppca.common.analysis.spectrum.noise import NoiseSource
 from dppca.common.analysis.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
 from dppca.common.kernel.moments.moments import spread_products, unpack
-from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
+from dppca.common.kernel.privacy.noise_law import NoiseLaw
 from dppca.common.kernel.schema import Layout, Schema
 from dppca.common.kernel.study import Covariance
 

@@ -14,9 +14,14 @@ from scipy.stats import kstest
 
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
-from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.matrix_law import MatrixLaplaceLaw
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise_law import IndependentLaw, Noised, NoiseLaw
 from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
+from tests.support.matrix_rows import make_layout
 
 FALSE_ALARMS = 0.0  # all draws have seeds
 SENS = Sensitivity(l1=600, l2_squared=5000, resolution_bits=4, relation=Relation.REPLACE_ONE)
@@ -24,7 +29,7 @@ DELTA = Decimal("1e-6")
 REACH = np.arange(-2000, 2001)
 
 
-def masses(law: NoiseLaw) -> NDArray[np.float64]:
+def masses(law: IndependentLaw) -> NDArray[np.float64]:
     """Probabilities of -2000 to 2000, from the definitions (1) and (2)."""
     if isinstance(law, LaplaceLaw):
         weights = np.exp(-np.abs(REACH) / law.scale)
@@ -36,7 +41,7 @@ def masses(law: NoiseLaw) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("law", [LaplaceLaw(1), LaplaceLaw(40), GaussianLaw(1), GaussianLaw(900)])
-def test_what_is_known_of_a_law_exactly_is_its_definition(law: NoiseLaw) -> None:
+def test_what_is_known_of_a_law_exactly_is_its_definition(law: IndependentLaw) -> None:
     mass = masses(law)
     np.testing.assert_allclose(law.cdf(REACH), mass.cumsum(), rtol=1e-9, atol=1e-15)
     near = np.abs(REACH) < 8 * law.width
@@ -50,7 +55,7 @@ def test_a_wide_gaussian_law_is_the_normal_one_to_all_digits_that_count(
 ) -> None:
     law, x = GaussianLaw(250_000), np.arange(-7 * 500, 7 * 500, 50)
     below, nats = law.cdf(x), law.neg_log_pmf(x)
-    monkeypatch.setattr("dppca.common.kernel.privacy.laws._LARGEST_TABLE", 1)
+    monkeypatch.setattr("dppca.common.kernel.privacy.gaussian_law._LARGEST_TABLE", 1)
     np.testing.assert_allclose(law.cdf(x), below, rtol=0, atol=1 / (24 * law.variance))
     np.testing.assert_allclose(law.neg_log_pmf(x), nats, rtol=1e-12)
     far = GaussianLaw(2**90).cdf(np.array([-(2**62), 0, 2**62]))
@@ -138,13 +143,50 @@ def test_as_many_shares_as_are_honest_add_up_to_the_law(law: NoiseLaw) -> None:
         assert law.sum_of_shares(3) == GaussianLaw(903)
 
 
+@pytest.mark.parametrize("halved", [False, True])
+def test_a_law_of_one_entry_says_each_kinds_deviation_over_its_weight(halved: bool) -> None:
+    layout = make_layout(
+        ["num", "bin"], weight=Fraction(1, 2), targets=(1,), target_weight=3, square_weight=4
+    )
+    law = GaussianLaw(900).halve_products(up=True) if halved else LaplaceLaw(30)
+    found = {each: law.deviation_of(each, layout) / law.deviation for each in list(Noised)[:4]}
+    assert found[Noised.PRODUCT] == (sqrt(0.5) if halved else 1)
+    assert (found[Noised.SUM], found[Noised.SQUARE]) == (2, 1 / 4)
+    assert found[Noised.TARGET_PRODUCT] == 1 / 3
+    assert law.deviations().keys() == ({"", "products"} if halved else {""})
+
+
+def test_a_law_of_a_whole_release_is_no_law_of_one_number() -> None:
+    asks: tuple[Callable[[], object], ...] = (
+        MatrixLaplaceLaw.entry_law,
+        lambda: MatrixLaplaceLaw(*[9] * 10).of_entries,
+    )
+    for ask in asks:
+        with pytest.raises(SettingError, match="not of one number: take laplace here"):
+            ask()
+
+
+def test_forms_of_a_whole_release_have_the_cumulants_of_draws() -> None:
+    rng, m = np.random.default_rng(8), 5
+    form = rng.normal(size=(4, 4))
+    form = form + form.T
+    drawn = MatrixLaplaceLaw.standard_matrices(4, m, 40_000, rng)
+    values = np.einsum("nij,ij->n", drawn, form)
+    variance, fourth = 2 * (form**2).sum(), MatrixLaplaceLaw.fourth_cumulants(form[None], m)[0]
+    assert values.var() == pytest.approx(variance, rel=0.05)
+    assert (values**4).mean() - 3 * variance**2 == pytest.approx(fourth, rel=0.3)
+    # Squared lengths vary more than those of independent normals: tests rest on draws.
+    lengths = (drawn**2).sum(axis=(1, 2))
+    assert 1.3 < lengths.std() / (lengths.mean() * sqrt(2 / 10)) < 2.2
+
+
 def test_a_law_that_says_nothing_of_shares_makes_none() -> None:
     assert not NoiseLaw.makes_shares
-    asks: tuple[Callable[[NoiseLaw], object], ...] = (
-        lambda law: NoiseLaw.draw_share(law, 3, 5, entropy=SeededEntropy(1)),
+    asks: tuple[Callable[[LaplaceLaw], object], ...] = (
+        lambda law: IndependentLaw.draw_share(law, 3, 5, entropy=SeededEntropy(1)),
         lambda law: NoiseLaw.share_variance(law, 3),
         lambda law: NoiseLaw.share_weight(law, 3),
-        lambda law: NoiseLaw.sum_of_shares(law, 3),
+        lambda law: IndependentLaw.sum_of_shares(law, 3),
         lambda law: NoiseLaw.cost_of_fewer(law, PrivacyCost(Decimal(1), Decimal(0)), 3, 2),
     )
     for ask in asks:

@@ -13,14 +13,15 @@ from dppca.common.kernel.privacy.matrix_noise import (
     MatrixScales,
     MatrixSpace,
     largest_factor,
+    largest_forms,
     matrix_cost,
     matrix_scales,
     matrix_space,
-    number_form,
     released_noise,
     round_noise,
 )
 from dppca.common.kernel.privacy.noise.wishart import FRACTION_BITS, LARGEST_SIDE
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from tests.support.matrix_rows import coded_row, make_ball, make_layout, space_row
 
@@ -356,9 +357,9 @@ def test_noise_of_the_number_of_rows_is_what_all_that_counts_them_leaves() -> No
     layout = make_layout(["bin", "num", 3, "bin"], weight=Fraction(1), counted=True)
     weighted = replace(layout, targets=(2, 3), target_weight=2)
 
-    assert number_form(layout) == 1 / (1 + Fraction(2, 16) + Fraction(2, 9))
-    assert number_form(weighted) == 1 / (1 + Fraction(17, 16) + 16 * Fraction(2, 9))
-    assert number_form(make_ball(2, Fraction(1, 2), counted=True)) == 16
+    assert largest_forms(layout)[Noised.ROWS] == 1 / (1 + Fraction(2, 16) + Fraction(2, 9))
+    assert largest_forms(weighted)[Noised.ROWS] == 1 / (1 + Fraction(17, 16) + 16 * Fraction(2, 9))
+    assert largest_forms(make_ball(2, Fraction(1, 2), counted=True))[Noised.ROWS] == 16
 
 
 def test_sums_over_people_pay_for_one_more_rounding() -> None:

@@ -19,7 +19,8 @@ from dppca.common.kernel.privacy.accounting import (
     epsilon_from_rho,
     rho_from_epsilon_delta,
 )
-from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw
+from dppca.common.kernel.privacy.gaussian_law import GaussianLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,

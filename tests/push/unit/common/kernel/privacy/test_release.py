@@ -17,13 +17,15 @@ from dppca.common.kernel.errors import (
 from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.labels import Label, require_released
-from dppca.common.kernel.privacy.laws import LaplaceLaw, MatrixLaplaceLaw
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
+from dppca.common.kernel.privacy.matrix_law import MatrixLaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import (
     EntropySource,
     OperatingSystemEntropy,
     SeededEntropy,
 )
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.privacy.people import of_people
 from dppca.common.kernel.privacy.release import (
     Release,
@@ -234,7 +236,8 @@ def test_without_its_matrix_a_joint_release_has_the_blanket_and_counts_their_noi
     layout, law = study.table.layout, calibrate(study).law
     size, n = layout.n_moments, 400
     monkeypatch.setattr(
-        "dppca.common.kernel.privacy.laws.draw_matrix", lambda *_, **__: np.zeros(size, np.int64)
+        "dppca.common.kernel.privacy.matrix_law.draw_matrix",
+        lambda *_, **__: np.zeros(size, np.int64),
     )
     entropy = SeededEntropy(3)
     drawn = np.abs(
@@ -308,7 +311,7 @@ def test_a_secret_number_has_the_noise_that_is_said_after_the_cells(bits: int) -
     layout, law, n = study.table.layout, calibrate(study).law, 600
     entropy = SeededEntropy(4)
     drawn = np.stack([law.draw_release(layout, None, entropy=entropy) for _ in range(n)])
-    deviation = law.deviation_of_rows(layout)
+    deviation = law.deviation_of(Noised.ROWS, layout)
     assert drawn[:, -1].std() == pytest.approx(deviation, rel=0.12)
     assert deviation < 1.05 * sqrt(2) * law.deviation  # that of a square, or less
     assert drawn[:, layout.n_moments : -1].std() == pytest.approx(law.of_counts.deviation, rel=0.12)
