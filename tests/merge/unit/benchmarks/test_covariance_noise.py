@@ -9,7 +9,7 @@ from benchmarks.studies import NLTCS_COLUMNS, ROOT, PublicData, coded_rows, pars
 
 FALSE_ALARMS = 0.0  # all noise has a seed
 CELLS = {(each["data"], each["law"]): each for each in json.loads(EVIDENCE.read_text())["cells"]}
-MOST = {"nltcs": (0.52, 0.585, 0.54), "adult": (0.74, 0.86, 0.75)}
+MOST = {"nltcs": (0.52, 0.58, 0.54), "adult": (0.74, 0.86, 0.75)}
 
 
 @pytest.mark.parametrize("data", MOST)
