@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from tests.support.studies import binary_of, numeric_of, study_document
 
 N, N_OWNERS, EPSILON = 300, 3, "400"
 ATTRIBUTES = [numeric_of("age", 0, 100), binary_of("ill", ["n", "y"])]
+SUM = ("--trust", "aggregate", "--colluders", 1, "--openers", 2)
+JOINT = {"mechanism": "matrix-laplace", "sum_weight": 1.0, "resolution_bits": 12}
 
 
 def _run(*words: object) -> "subprocess.CompletedProcess[str]":
@@ -20,9 +24,8 @@ def _run(*words: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(line, check=False, capture_output=True, text=True)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    """A study, and the rows of its people, of whom those with many rows are old."""
+def write_files(tmp_path: Path, law: Mapping[str, Any]) -> tuple[Path, Path]:
+    """Write a study, and the rows of its people, of whom those with many rows are old."""
     k = np.repeat([1, 5], N // 2)
     ages, ill = np.repeat([20, 60], N // 2), np.arange(N) % 2
     lines = [
@@ -39,6 +42,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         max_rows_per_person=None,
         unit="person",
         neighbours="added",
+        **law,
     )
     document["schema"] = {k: v for k, v in document["schema"].items() if v is not None}
     study.write_text(yaml.safe_dump(document))
@@ -46,14 +50,14 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(
-    "trust",
-    [(), ("--trust", "aggregate", "--colluders", 1, "--openers", 2)],
-    ids=["owner", "aggregate"],
+    ("trust", "law"),
+    [((), {}), (SUM, {}), ((), JOINT), (SUM, JOINT)],
+    ids=["owner", "aggregate", "owner, joint", "aggregate, joint"],
 )
 def test_a_secret_number_of_people_is_simulated_reported_and_asked(
-    files: tuple[Path, Path], tmp_path: Path, trust: tuple[object, ...]
+    tmp_path: Path, trust: tuple[object, ...], law: Mapping[str, Any]
 ) -> None:
-    study, rows = files
+    study, rows = write_files(tmp_path, law)
     output = tmp_path / "out"
     asked = ("--study", study, "--data", rows, "--owners", N_OWNERS, "--output", output)
     command = ("dppca.deploy.simulation.cli", "run", *asked, *trust)
@@ -73,6 +77,10 @@ def test_a_secret_number_of_people_is_simulated_reported_and_asked(
     text = (output / "report.md").read_text()
     assert f"From about {privacy['n']} people" in text
     assert "| owner-1 | secret |" in text
+    verified = _run("dppca.owner.cli", "verify", output / "components.npz", "--json")
+    mechanism = json.loads(verified.stdout)["mechanism"]
+    assert mechanism["name"] == law.get("mechanism", "laplace")
+    assert mechanism["parameters"].get("divided") == (1 if law else None)
     question = (output / "components.npz", "mean", "age", "--ca", output / "ca.pem", "--json")
     answer = _run("dppca.owner.cli", "estimate", *question)
     assert answer.returncode == 0, answer.stderr
