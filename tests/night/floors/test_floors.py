@@ -61,7 +61,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def install(uv: Path, wheels: list[Path], folder: Path, *wanted: str) -> Path:
     """Make an environment of the lowest versions, and of some wheels; return its programs."""
     pins = folder / "pins.txt"
-    lowest = ("--resolution", "lowest-direct", "--python-version", PYTHON, "--quiet")
+    own = [word for name in PROJECTS for word in ("--no-emit-package", name)]
+    lowest = ("--resolution", "lowest-direct", "--python-version", PYTHON, "--quiet", *own)
     run(uv, "pip", "compile", *lowest, *wanted, "--output-file", pins, cwd=str(ROOT))
     run(uv, "venv", "--no-python-downloads", "--python", PYTHON, folder / "env")
     to = ("--quiet", "--python", folder / "env/bin/python")
@@ -121,9 +122,11 @@ def test_what_is_installed_is_every_declared_floor(all_floors: Path, verifier: P
 def test_each_module_of_the_wheels_is_imported(all_floors: Path) -> None:
     code = (
         "import pkgutil, importlib, warnings, dppca\n"
+        "from dppca.common.shell.packages import show_packages\n"
         "for found in pkgutil.walk_packages(dppca.__path__, 'dppca.'):\n"
         "    if 'spark' not in found.name:\n"
         "        importlib.import_module(found.name)\n"
+        "    show_packages()\n"  # which a command's module hides
     )
     run(all_floors / "python", "-c", code, cwd=str(all_floors))
 
