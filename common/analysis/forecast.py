@@ -85,6 +85,15 @@ def largest_total_variance(layout: Layout) -> float:
     )
 
 
+def power_spectrum(layout: Layout, *, exponent: float, share: float) -> NDArray[np.float64]:
+    """Return eigenvalues in proportion to ``i**-exponent``, shape (p,).
+
+    Their sum is a share of `largest_total_variance`: no table has more.
+    """
+    raw = np.arange(1, layout.n_columns + 1, dtype=np.float64) ** -exponent
+    return np.asarray(raw * (share * largest_total_variance(layout) / raw.sum()))
+
+
 def choose_draws(n_columns: int) -> int:
     """Number of draws for p columns: 100, fewer from p = 205 on, at least 3."""
     return max(_LEAST_DRAWS, min(_MOST_DRAWS, _ENTRIES // n_columns**2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from shlex import quote
@@ -11,18 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from dppca.common.analysis.estimates.reasons import RuledOut
+from dppca.common.analysis.outlook import Outlook
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.documents.names import one_line, require_party_name
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import write_new
-from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.console import KNOWN_FILE, Whole, emit, prints, steps_lines
+from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.shell.console import KNOWN_FILE, Whole, emit, prints, steps_lines, terminal_width
 from dppca.common.shell.dictionaries.dictionary import Omission
 from dppca.common.shell.outputs import FileLaw, output_file
 
 if TYPE_CHECKING:
+    from dppca.common.kernel.schema import Schema
+    from dppca.common.kernel.study import Study
     from dppca.curator.planning.proposals import NumbersProposal
     from dppca.curator.planning.study_draft import Choices
 
@@ -38,6 +42,14 @@ class DraftDocument:
     notes: Annotated[tuple[str, ...], "what it says of cells that a study cannot hold"]
     policy_format: Annotated[
         str, "line for a site's policy that says how the files are written; empty for none"
+    ]
+    ruled_out: Annotated[
+        tuple[RuledOut, ...], "questions that no result of the study can answer, and why"
+    ]
+    outlooks: Annotated[
+        tuple[Outlook, ...],
+        "what the noise will leave, for each number of rows of an owner; empty where that is still "
+        "to be decided",
     ]
     proposed: Annotated[str, "bins or histograms of numbers, by the noise; empty without --rows"]
     to_decide: Annotated[list[str], "fields that are blank on purpose"]
@@ -68,6 +80,11 @@ class CheckedStudyDocument:
     ]
     ruled_out: Annotated[
         tuple[RuledOut, ...], "questions that no result of the study can answer, and why"
+    ]
+    outlooks: Annotated[
+        tuple[Outlook, ...],
+        "what the noise will leave, for each number of rows of an owner; empty for a study that "
+        "continues another",
     ]
     next: Annotated[list[str], "commands for what to do now, with remarks as a shell has them"]
 
@@ -141,6 +158,9 @@ def new(
       dppca-curator study new --columns dictionary.csv --output study.yaml --name heart \\
           --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1 --rows 7000
     """
+    from dppca.common.analysis.estimates.reasons import describe_ruled_out, ruled_out
+    from dppca.common.analysis.outlook import look_at_sizes, outlook_lines
+    from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.shell.dictionaries.dictionary import read_codes
     from dppca.common.shell.dictionaries.recognition import read_dictionary
     from dppca.curator.planning.study_draft import (
@@ -151,6 +171,7 @@ def new(
         policy_format,
     )
 
+    width = terminal_width()
     stated = Stated(**{each.name: given.pop(each.name) for each in fields(Stated)})
     choices = Choices(stated=stated, deadline=choose_deadline(utc_now()), **given)
     for option, value in (
@@ -183,7 +204,8 @@ def new(
         choices = replace(choices, joint=joint)
         text = draft_study(dictionary, choices, source=columns.name)
     write_new(output, text)
-    blank = open_places(text)
+    blank, table, study = open_places(text), *_read_draft(text)
+    outlooks = () if study is None else look_at_sizes(study, calibrate(study), rows)
     drafted = DraftDocument(
         path=output,
         dictionary=dictionary.form,
@@ -191,6 +213,8 @@ def new(
         left_out=dictionary.omitted,
         notes=dictionary.notes,
         policy_format=policy_format(dictionary),
+        ruled_out=() if table is None else ruled_out(table),
+        outlooks=outlooks,
         proposed="" if found is None else found.words,
         to_decide=blank,
     )
@@ -201,6 +225,8 @@ def new(
         *([f"  proposed by the noise: {drafted.proposed}"] if drafted.proposed else []),
         *(f"  decide: {place}" for place in blank),
         *(["Fill these in."] if blank else []),
+        *map(describe_ruled_out, drafted.ruled_out),
+        *([] if study is None else outlook_lines(outlooks, study.unit.counts, width=width)),
         *(
             [f"for the stewards, in policy.yaml beside path: {drafted.policy_format}"]
             if drafted.policy_format
@@ -230,6 +256,19 @@ def _propose(text: str, choices: Choices, rows: int) -> NumbersProposal | None:
     )
 
 
+def _read_draft(text: str) -> tuple[Schema | None, Study | None]:
+    """Return the schema and the study of a draft; each is None where too much is left to decide."""
+    from dppca.common.analysis.study_file import study_from_yaml
+    from dppca.common.kernel.documents.yaml_text import load_yaml
+    from dppca.curator.planning.proposals import table_of_draft
+
+    document: Any = load_yaml(text)
+    table, study = table_of_draft(document["schema"]), None
+    with suppress(StudyError, SettingError):
+        study = study_from_yaml(text)
+    return table, study
+
+
 def _joint_share(text: str, choices: Choices) -> tuple[str, float] | None:
     from dppca.common.kernel.documents.yaml_text import load_yaml
     from dppca.curator.planning.proposals import propose_joint
@@ -256,11 +295,17 @@ def _weigh_squares(text: str, choices: Choices) -> int:
     help="Also write its attributes as the two sheets of Opal and of a DataSchema (.xlsx).",
     law=FileLaw(),
 )
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    help="Expected rows of every owner; by default the forecast is for several numbers.",
+)
 @prints(CheckedStudyDocument)
-def check(file: Path, export: Path | None, *, as_json: bool) -> None:
+def check(file: Path, export: Path | None, rows: int | None, *, as_json: bool) -> None:
     """Say whether the study FILE is valid, and what is wrong.
 
-    Needs no curator, reads no rows.
+    Needs no curator, reads no rows. It also names the questions that a choice rules out, and says
+    how wide intervals will be.
 
     With trust: aggregate FILE may lack the owners' keys: then it says how they get into it. It also
     warns where title, purpose, contact, approval or deadline is missing, where bins of whole
@@ -273,6 +318,8 @@ def check(file: Path, export: Path | None, *, as_json: bool) -> None:
     """
     from dppca.common.analysis.estimates.reasons import ruled_out, ruled_out_lines
     from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
+    from dppca.common.analysis.outlook import look_at_sizes, outlook_lines
+    from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema.attributes import list_labels
     from dppca.common.kernel.schema.texts import labels_of_one_number
     from dppca.common.shell.dictionaries.data_schemas import write_workbook
@@ -303,6 +350,7 @@ def check(file: Path, export: Path | None, *, as_json: bool) -> None:
         missing_values=describe_missing(study.table.attributes),
         wide_bins=find_wide_bins(study.table),
         ruled_out=ruled_out(study.table),
+        outlooks=look_at_sizes(study, calibrate(study), rows),
         one_number={
             attribute.name: groups
             for attribute in study.table.attributes
@@ -327,6 +375,7 @@ def check(file: Path, export: Path | None, *, as_json: bool) -> None:
         *(f"Counted as missing: {each}." for each in checked.missing_values),
         *wide_bins_lines(study.table, checked.wide_bins),
         *ruled_out_lines(study.table),
+        *outlook_lines(checked.outlooks, study.unit.counts, width=terminal_width()),
         *(
             f"ONE NUMBER: the labels {' and '.join(group)} of {name} are one number, so a program "
             "that takes them for numbers writes them alike: the column must be text in every file"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.analysis.forecast import largest_total_variance
+from dppca.common.analysis.forecast import largest_total_variance, power_spectrum
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.layout import Layout
 
@@ -33,11 +33,9 @@ def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
             "a power law needs an exponent of 0 or more and a share above 0 and up to 1, not "
             f"{exponent} and {share}"
         )
-    raw = np.arange(1, layout.n_columns + 1, dtype=np.float64) ** -exponent
-    total = share * largest_total_variance(layout)
     words = f"eigenvalues in proportion to i^-{exponent:g}, together {share:.0%} of the largest"
     words = f"{words} total variance the schema allows"
-    values = raw * (total / raw.sum())
+    values = power_spectrum(layout, exponent=exponent, share=share)
     return Assumption(tuple(values.tolist()), words, is_best_case=share == 1)
 
 

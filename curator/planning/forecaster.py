@@ -25,10 +25,10 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.analysis.estimates.forecast import ForecastWidth, forecast_widths
-from dppca.common.analysis.estimates.release import expected_moments
+from dppca.common.analysis.estimates.forecast import ForecastWidth
 from dppca.common.analysis.estimators.relations import least_epsilon, least_owners
 from dppca.common.analysis.forecast import ForecastSimulation, UtilityForecast
+from dppca.common.analysis.outlook import expected_widths
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.table_forecast import TableForecast, forecast_tables
 from dppca.common.kernel.errors import RangeError, StudyError
@@ -145,10 +145,8 @@ class Forecaster:
         tables = forecast_tables(self._table, noise, sum(self._rows), joint=self._law.is_joint)
         return PlanForecast(
             *(self._law.name, epsilon, self._delta, noise, forecast, tables),
-            forecast_widths(
-                expected_moments(
-                    self._study.model_copy(update={"table": self._table}), calibration, self._rows
-                )
+            expected_widths(
+                self._study.model_copy(update={"table": self._table}), calibration, self._rows
             ),
             *(_judge(forecast), requested),
         )

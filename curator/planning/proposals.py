@@ -161,11 +161,8 @@ def weigh_squares(
     Blanks and ``mechanism`` are as in `propose_for_draft`. A draft that is no schema yet, whatever
     its blanks, has the weight 1: `study check` says what is wrong with it.
     """
-    try:
-        table = _filled({**schema, "max_rows_per_person": 1})
-    except SettingError:
-        return 1
-    return free_square_weight(table, choose_law(mechanism, delta))
+    table = table_of_draft(schema)
+    return 1 if table is None else free_square_weight(table, choose_law(mechanism, delta))
 
 
 def propose_joint(schema: Mapping[str, Any]) -> tuple[str, float] | None:
@@ -174,11 +171,16 @@ def propose_joint(schema: Mapping[str, Any]) -> tuple[str, float] | None:
     It comes with its part of that noise; see `joint_share`. None also for a draft that is no schema
     yet, whatever its blanks.
     """
+    table = table_of_draft(schema)
+    return None if table is None else joint_share(table.model_dump(mode="json", exclude_none=True))
+
+
+def table_of_draft(schema: Mapping[str, Any]) -> Schema | None:
+    """Return the schema of a draft, whose blanks are filled; None if it is none yet even so."""
     try:
-        table = _filled({**schema, "max_rows_per_person": 1})
+        return _filled({**schema, "max_rows_per_person": schema.get("max_rows_per_person") or 1})
     except SettingError:
         return None
-    return joint_share(table.model_dump(mode="json", exclude_none=True))
 
 
 def _filled(schema: Mapping[str, Any]) -> Schema:

@@ -3,24 +3,6 @@
 All inputs are public or already released figures: the study, the number of rows (public once
 released), and the ledger. Nothing is computed from a row, so a steward may look at the results
 as often as needed and change plans because of them, at no cost.
-
-Forecast
---------
-The noise edge (`dppca.common.analysis.spectrum.noise_edge`) is the largest eigenvalue that noise
-alone would have. It is compared with two spectra that are *assumptions*, not the site's:
-
-* the largest total variance that the schema allows, ``T``: 1/4 for each numeric or binary column
-  (half of its rows at either end), ``1 - 1/K`` for a categorical of K labels (all equally
-  frequent), 1 for unit-ball rows (a vector of norm at most 1). If the edge is above ``T``, not
-  even the best possible table has a component that stands out;
-* eigenvalues in proportion to ``1/i``, ``i = 1 … p``, with sum ``T``: the number of them that would
-  stand above the edge.
-
-The released mean is taken as 0 (the middle of every bound), and every owner is taken to have as
-many rows as this one, because only n is known here.
-
-Limits: a real table has less variance than ``T``, often by far; the forecast shows which studies
-cannot succeed, not which will.
 """
 
 from dataclasses import dataclass, replace
@@ -28,11 +10,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Self
 
-import numpy as np
-
-from dppca.common.analysis.estimators.relations import Relations, judge_relations
-from dppca.common.analysis.forecast import largest_total_variance
-from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
@@ -56,32 +33,7 @@ from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
 
-_MAX_DRAWS, _MIN_DRAWS = 100, 8  # of a forecast's noise; the fewest where columns are many
-_MAX_DRAWN = 1 << 22  # matrix entries in all draws: a forecast takes a second or two
 BYTES_PER_ENTRY = 8  # of a packed vector: int64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """Forecast of the result from the study and the number of rows alone.
-
-    Where this number is secret, all of it is site-only.
-    """
-
-    noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
-    draws: Annotated[int, "simulated draws of noise behind it"]
-    largest_variance: Annotated[float, "largest total variance that the schema allows"]
-    assumed_spectrum: Annotated[str, "assumption about the eigenvalues"] = (
-        "eigenvalues in proportion to 1/i, their sum the largest variance"
-    )
-    assumed_first: Annotated[float, "first eigenvalue under that assumption"]
-    assumed_components: Annotated[int, "eigenvalues above the noise edge under it"]
-    owners: Annotated[int, "owners that are assumed to take part"]
-    rows_per_owner: Annotated[int, "rows that each of them is assumed to bring"]
-    relations: Annotated[
-        Relations | None,
-        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,40 +243,6 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
             "recovered; the lifetime budget does not cover all of them, so it is not sent. Its "
             "charge stands; decide on a larger lifetime budget in policy.yaml to send it"
         )
-
-
-def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast | None:
-    """Forecast for a study whose owners have ``n_rows`` rows each; see the module.
-
-    None for a study that continues another: it has no components.
-    """
-    if study.continues is not None:
-        return None
-    layout, owner_rows = study.table.layout, [n_rows] * len(study.owners)
-    draws = min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // layout.n_columns**2))
-    edge = noise_edge(
-        layout,
-        law=calibration.law,
-        owner_rows=owner_rows,
-        mean=np.zeros(layout.n_columns) if layout.with_sums else None,
-        covariance=study.covariance,
-        seed=int(study.digest[:16], 16),
-        draws=draws,
-        mechanisms=calibration.mechanisms(len(owner_rows)),
-    )
-    total = largest_total_variance(study.table.layout)
-    share = 1.0 / np.arange(1, layout.n_columns + 1)
-    spectrum = total * share / share.sum()
-    return Forecast(
-        noise_edge=edge.value,
-        draws=edge.draws,
-        largest_variance=total,
-        assumed_first=float(spectrum[0]),
-        assumed_components=int(np.count_nonzero(spectrum > edge.value)),
-        owners=len(owner_rows),
-        rows_per_owner=n_rows,
-        relations=judge_relations(study, calibration, owner_rows=owner_rows),
-    )
 
 
 def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetStatus:

@@ -5,14 +5,15 @@ which attributes, for whom, at what cost, and what is left.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
 from dppca.common.analysis.estimates.reasons import RuledOut, describe_ruled_out, ruled_out
-from dppca.common.analysis.estimators.relations import relations_lines
+from dppca.common.analysis.estimators.relations import Relations, judge_relations, relations_lines
+from dppca.common.analysis.outlook import Outlook, look_ahead
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
@@ -30,7 +31,7 @@ from dppca.common.shell.study_header import StudyHeader
 from dppca.common.shell.study_words import other_owners, waits_for_ever
 from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.faults import CheckReport, KeyReport
-from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
+from dppca.owner.release.contribution import BudgetStatus, Review
 from dppca.owner.release.dialogue import Outline, outline_release
 from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.asked import (
@@ -100,6 +101,16 @@ class ReviewedAggregate:
     keys_verified: Annotated[bool, "whether the keys of all owners are verified"]
     unverified: Annotated[tuple[str, ...], "owners whose keys are not"]
     more: Annotated[str | None, "what is left if more owners collude, in words"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast(Outlook):
+    """What the noise will leave, and of relations in synthetic rows."""
+
+    relations: Annotated[
+        Relations | None,
+        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +265,7 @@ class ContributionPreview:
 
     def question(self) -> str:
         """Return what is asked and asserted (`ReleaseOffer`)."""
-        relations = None if self.forecast is None else self.forecast.relations
+        relations = self._relations
         hidden = () if relations is None else relations.warning[:1]
         return "\n".join((self._asked(), *hidden, "Contribute this?"))
 
@@ -274,9 +285,20 @@ class ContributionPreview:
         return "\n".join(filter(None, lines))
 
     @cached_property
+    def _relations(self) -> Relations | None:
+        if self.study.continues is not None:
+            return None
+        owner_rows = [self.n_counted] * len(self.study.owners)
+        return judge_relations(self.study, self.review.calibration, owner_rows=owner_rows)
+
+    @cached_property
     def forecast(self) -> Forecast | None:
         """Forecast of what may be found, from the study and the number of rows alone."""
-        return forecast(self.study, self.review.calibration, n_rows=self.n_counted)
+        found = look_ahead(self.study, self.review.calibration, n_rows=self.n_counted)
+        if found is None:
+            return None
+        given = {each.name: getattr(found, each.name) for each in fields(found)}
+        return Forecast(**given, relations=self._relations)
 
     def document(self) -> ReviewDocument:
         """Return the document that ``review --json`` prints."""
@@ -547,4 +569,9 @@ def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
             f"  if variances were in proportion to 1, 1/2, 1/3 ... (at most), "
             f"{expected.assumed_components} components would stand above it"
         )
+    if expected.widths:
+        lines.append(
+            "  95 % intervals by `estimate`, if values are spread evenly over their bounds:"
+        )
+    lines += [f"    {each.question}: {each.text}" for each in expected.widths]
     return [*lines, *(f"  {line}" for line in relations_lines(expected.relations))]

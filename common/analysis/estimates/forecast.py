@@ -1,29 +1,33 @@
-"""How wide intervals will be, for four questions that a schema suggests.
+"""How wide intervals will be, for the questions that a schema suggests.
 
 The questions are the mean of its first number (one that rows may lack comes last), the difference
-of that number between two groups, a cell of the table of its first two attributes with labels, and
-a coefficient of that number on the next ones. Before a study they are put to moments whose values
-are spread evenly and without relations
+of that number between two groups, the share of a label, a cell of the table of its first two
+attributes with labels, a correlation, and the adjusted coefficient of the smallest group: a label
+of the attribute that has most of them. Before a study they are put to moments whose values are
+spread evenly and without relations
 (`dppca.common.analysis.estimates.release.expected_moments`), whose noise is known exactly. Numbers
 that fill a small part of their bounds have smaller intervals for means, and wider ones for
 coefficients; rare labels, wider ones for groups.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import floor, isfinite, log10
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from dppca.common.analysis.estimates.answers import EstimateAnswer
-from dppca.common.analysis.estimates.face import Estimates
-from dppca.common.analysis.estimates.release import ReconciledMoments
-from dppca.common.analysis.estimates.variables import Names
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema.attributes import Numeric, Score
+
+if TYPE_CHECKING:
+    from dppca.common.analysis.estimates.answers import EstimateAnswer
+    from dppca.common.analysis.estimates.face import Estimates
+    from dppca.common.analysis.estimates.release import ReconciledMoments
+    from dppca.common.analysis.estimates.variables import Names
 
 ALPHA = 0.05  # of the intervals whose width is told
-_REGRESSORS = 3  # in the forecast of a regression: a usual number
+_OTHERS = 2  # attributes that a coefficient is adjusted for: a usual number
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class ForecastWidth:
     ]
 
     @property
-    def text(self) -> str:
+    def text(self) -> Annotated[str, "the same in words, two digits"]:
         """Half the width with two digits, or that there will be none."""
         if self.reach is None:
             return "not estimable"
@@ -49,8 +53,10 @@ def forecast_widths(moments: ReconciledMoments) -> tuple[ForecastWidth, ...]:
 
     A question that the study's release cannot answer is left out.
     """
+    from dppca.common.analysis.estimates.face import Estimates  # not for a command's help
+
     found = []
-    for question, ask in _questions(moments.names):
+    for question, ask in suggest_questions(moments.names):
         with suppress(SettingError):
             answer, place = ask(Estimates(moments))
             low, high = answer.conf_int(ALPHA)[place]
@@ -59,10 +65,12 @@ def forecast_widths(moments: ReconciledMoments) -> tuple[ForecastWidth, ...]:
     return tuple(found)
 
 
-def _questions(
+def suggest_questions(
     names: Names,
 ) -> Iterator[tuple[str, Callable[[Estimates], tuple[EstimateAnswer, int]]]]:
     """Yield what is asked, and how; an answer comes with the place of the estimate in it."""
+    from dppca.common.kernel.schema.attributes import Numeric, Score
+
     attributes = names.schema.attributes
     numeric = [
         each for each in attributes if isinstance(each, Numeric) and each.score is not Score.LOG
@@ -73,13 +81,13 @@ def _questions(
         for each, labels in zip(attributes, names.labels, strict=True)
         if not isinstance(each, Numeric) and labels
     ]
-    shown = [f"{name}={labels[len(labels) == 2]}" for name, labels in labelled]
-    outcomes = [*numbers, *shown]
+    shown = {name: f"{name}={labels[len(labels) == 2]}" for name, labels in labelled}
+    outcomes = [*numbers, *shown.values()]
     if not outcomes:
         return
-    y, others = outcomes[0], outcomes[1:]
-    what = "mean" if numbers else "share"
-    yield f"{what} of {y}", lambda asked: ((asked.mean if numbers else asked.proportion)(y), 0)
+    y = outcomes[0]
+    if numbers:
+        yield f"mean of {y}", lambda asked: (asked.mean(y), 0)
     groups = labelled if numbers else labelled[1:]
     if groups:
         by, labels = groups[0]
@@ -88,15 +96,36 @@ def _questions(
             f"difference of {y}, {by} {pair[0]} less {pair[1]}",
             lambda asked: (asked.difference(y, by, pair), 0),
         )
+    if labelled:
+        share = shown[labelled[0][0]]
+        yield f"share of {share}", lambda asked: (asked.proportion(share), 0)
     if len(labelled) > 1:
         (row, rows), (column, columns) = labelled[:2]
         yield (
             f"share of {row} {rows[0]}, {column} {columns[0]}",
             lambda asked: (asked.table(row, column), 0),
         )
-    if others:
-        x = others[:_REGRESSORS]
+    complete = [each.name for each in numeric if each.missing is None] + [*shown.values()]
+    if len(complete) > 1:
+        first, second = complete[:2]
         yield (
-            f"coefficient of {x[0]} for {y}" + (f", with {' and '.join(x[1:])}" * bool(x[1:])),
-            lambda asked: (asked.ols(y, x), 1),
+            f"correlation of {first} and {second}",
+            lambda asked: (asked.correlation(first, second), 0),
         )
+    left = groups or [(name, ()) for name in numbers[1:]]
+    if left:
+        group, labels = max(left, key=lambda each: len(each[1]))
+        others = [each for each in outcomes[1:] if each not in (group, shown.get(group))][:_OTHERS]
+        whole = group if len(labels) > 2 else shown.get(group, group)
+        yield (
+            f"coefficient of {_smallest(group, labels)} for {y}"
+            + f", with {' and '.join(others)}" * bool(others),
+            lambda asked: (asked.ols(y, [whole, *others]), 1),
+        )
+
+
+def _smallest(group: str, labels: tuple[str, ...]) -> str:
+    """Return a group of rows in words, or the name of a number without labels."""
+    if not labels:
+        return group
+    return f"one of {len(labels)} labels of {group}" if len(labels) > 2 else f"{group}={labels[1]}"

@@ -77,7 +77,8 @@ class Variable:
         if self.gappy:
             raise SettingError(
                 f"{self.name} may be missing, and squares of the rows that have it are not "
-                "released: ask for its mean by group, or take it as a regressor"
+                "released: ask for its mean by group, take it as a regressor, or make a study of "
+                "the rows that have it"
             )
 
 

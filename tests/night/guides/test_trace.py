@@ -31,11 +31,12 @@ schema:
 N_ROWS = 400
 FORECAST = (
     "estimates/block",
+    "estimates/forecast",
     "estimates/noise",
     "estimates/reasons",
     "estimates/variables",
     "estimators/relations",
-    "forecast",
+    "outlook",
     "spectrum/noise",
     "spectrum/noise_edge",
     "spectrum/pca",

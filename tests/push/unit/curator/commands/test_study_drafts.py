@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dppca.common.kernel.documents.stated import WHOSE
-from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
 from dppca.curator.cli import cli
 from tests.support.commands import answer_of
 from tests.support.documents import require_documented
@@ -21,8 +21,12 @@ COLUMNS = (
 )
 
 
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [*map(str, arguments)], catch_exceptions=False)
+
+
 def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["study", *map(str, arguments)], catch_exceptions=False)
+    return _run("study", *arguments)
 
 
 @pytest.fixture
@@ -39,7 +43,8 @@ def test_a_draft_says_what_is_left_to_decide_and_what_to_do_next(
     for said in (
         "decide: epsilon",
         "decide: categories of note",
-        "Fill these in.\nnext: dppca-curator study check",
+        "Fill these in.\nCANNOT BE ASKED of age: shares of its values, median and quantiles; no",
+        "next: dppca-curator study check",
     ):
         assert said in done.output
     with pytest.raises(StudyError, match="attribute note, categories: is blank"):
@@ -78,6 +83,38 @@ def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) ->
     assert text.startswith(WHOSE)
     assert "is a valid study: s, 2 owners" in text
     assert "NOT SAID" not in text
+
+
+def test_a_draft_its_check_and_its_plan_forecast_alike_and_name_what_is_ruled_out(
+    columns: Path, tmp_path: Path
+) -> None:
+    columns.write_text(
+        "name,type,lower,upper,labels,unknown\nage,integer,0,110,,\nbmi,number,9,60,,yes\n"
+        "sex,label,,,f|m,\nregion,label,,,n|e|s,\n"
+    )
+    file = tmp_path / "s.yaml"
+    said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "9", "--rows-per-person", 1)
+    new = invoke("new", "--columns", columns, "--output", file, *said, "--json")
+    drafted = require_documented("dppca-curator", json.loads(new.output))
+    checked = json.loads(invoke("check", file, "--json").output)
+    for kind in ("ruled_out", "outlooks"):
+        assert drafted[kind] == checked[kind]
+    asked = [each["questions"] for each in checked["ruled_out"] if each["attributes"] == ["bmi"]]
+    assert asked == [["correlation", "regression of it"]]
+    sizes = [each["rows_per_owner"] for each in checked["outlooks"]]
+    assert sizes == [1_000, 10_000, 100_000]
+    (of_one,) = json.loads(invoke("check", file, "--rows", 10_000, "--json").output)["outlooks"]
+    assert of_one == checked["outlooks"][1]
+    planned = json.loads(_run("plan", file, "--rows", 10_000, "--epsilon", 9, "--json").output)
+    assert planned["requested"]["widths"] == of_one["widths"]
+    assert planned["ruled_out"] == checked["ruled_out"]
+    text = invoke("check", file, "--rows", 10_000).output
+    assert "CANNOT BE ASKED of bmi: correlation, regression of it; may be missing" in text
+    assert "What the noise leaves" in text
+    for each in of_one["widths"]:
+        assert each["question"] in text
+    with pytest.raises(TooManyRowsError):
+        invoke("check", file, "--rows", 10**12)
 
 
 def test_a_purpose_that_is_missing_is_named_and_a_hidden_one_is_refused(
@@ -227,10 +264,9 @@ def test_a_masked_draft_is_checked_and_begins_once_it_has_keys(tmp_path: Path) -
         str(complete),
     ]
     assert created == ["dppca-curator", "study", "create", str(complete)]
-    assert (
-        "The owners' keys are still missing.\nnext:\n  1. dppca-owner identity"
-        in invoke("check", draft).output
-    )
+    checked = invoke("check", draft).output
+    assert "The owners' keys are still missing.\n" in checked
+    assert "\nnext:\n  1. dppca-owner identity" in checked
     reached = ["--curator", "localhost:1", "--credentials", str(tmp_path)]
     code, refused = answer_of("dppca-curator", cli, "study", "create", draft, *reached)
     assert code == StudyError.exit_code

@@ -9,12 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     BudgetExceededError,
@@ -24,17 +22,14 @@ from dppca.common.kernel.errors import (
     StudyStateError,
     TooManyRowsError,
 )
-from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.release import contribution
 from dppca.owner.release.contribution import (
     choose_data_set,
     request_contribution,
@@ -44,7 +39,6 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
-from tests.support.examples import examples
 from tests.support.ledgers import BUDGET, NOW, account_of, history_of, ledger_files, request_of
 from tests.support.sites import OwnerSite, error_of, make_trained_site
 from tests.support.studies import make_study
@@ -62,10 +56,6 @@ RESERVED, COMMITTED, SENT = (history_of(*STEPS[:n]) for n in (1, 2, 3))
 
 def _review(history: History = EMPTY, *, budget: Budget = BUDGET, n_rows: int = 1000) -> Any:
     return review(STUDY, history, n_rows=n_rows, account=account_of(budget=budget))
-
-
-def _forecast(study: Study, *, n_rows: int) -> contribution.Forecast:
-    return contribution.forecast(study, calibrate(study), n_rows=n_rows)
 
 
 def test_a_study_beyond_the_budget_is_reviewed_and_not_admitted() -> None:
@@ -157,32 +147,6 @@ def test_rows_without_a_key_are_refused_where_people_are_promised(*, counts_peop
             require_keys(EMPTY, account, lacking)
     else:
         require_keys(EMPTY, account, lacking)
-
-
-def test_no_component_is_promised_where_the_noise_exceeds_all_variance() -> None:
-    found = _forecast(make_study("small", epsilon="0.01"), n_rows=2)
-    assert found.noise_edge > found.largest_variance
-    assert found.assumed_components == 0
-
-
-@settings(max_examples=examples(50))
-@given(
-    st.lists(
-        st.tuples(st.floats(-50, 150), st.integers(0, 1), st.integers(0, 2)),
-        min_size=1,
-        max_size=30,
-    )
-)
-def test_no_table_has_more_variance_than_the_schema_allows(
-    rows: list[tuple[float, int, int]],
-) -> None:
-    age, sex, plan = (np.array(column) for column in zip(*rows, strict=True))
-    columns = [age.astype(np.float64), sex.astype(np.int32), plan.astype(np.int32)]
-    layout = STUDY.table.layout
-    moments = compute_moments(encode(STUDY.table, columns), layout)
-    mean, second = unpack(moments.packed, moments.n_rows, layout)
-    assert mean is not None
-    assert np.trace(second) - mean @ mean <= largest_total_variance(STUDY.table.layout) + 1e-9
 
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -18,7 +18,7 @@ from dppca.common.shell.study_header import StudyHeader
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import forecast, request_contribution, review
+from dppca.owner.release.contribution import request_contribution, review
 from dppca.owner.render.review import (
     ContributionPreview,
     ReviewDocument,
@@ -150,9 +150,11 @@ def test_a_review_names_every_attribute_with_what_counts_and_what_it_is_used_for
 def test_a_review_warns_where_the_noise_hides_relations() -> None:
     reviews = [replace(_review(), n_rows=n_rows) for n_rows in (20, 100_000)]
     texts = [_text(each, with_forecast=True).replace("\n  ", "\n") for each in reviews]
-    few = forecast(STUDY, calibrate(STUDY), n_rows=20)
+    few = _document(reviews[0], with_forecast=True).forecast
     assert few is not None
     assert few.relations is not None
+    for each in few.widths:
+        assert f"\n  {each.question}: {each.text}\n" in texts[0]
     assert "\n".join(few.relations.warning) in texts[0]
     assert "THE NOISE HIDES RELATIONS" in texts[0]
     assert "THE NOISE HIDES RELATIONS" not in texts[1]

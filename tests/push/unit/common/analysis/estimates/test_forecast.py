@@ -46,8 +46,10 @@ def test_values_that_are_spread_evenly_get_the_intervals_of_the_forecast(epsilon
     assert [each.question for each in found] == [
         "mean of age",
         "difference of age, ill yes less no",
+        "share of ill=yes",
         "share of ill no, region east",
-        "coefficient of ill=yes for age, with region=east",
+        "correlation of age and ill=yes",
+        "coefficient of one of 3 labels of region for age, with ill=yes",
     ]
     assert [each.question for each in expected] == [each.question for each in found]
     for one, other in zip(found, expected, strict=True):
@@ -56,10 +58,10 @@ def test_values_that_are_spread_evenly_get_the_intervals_of_the_forecast(epsilon
 
 
 def test_intervals_get_narrower_with_epsilon_and_with_rows_until_all_have_ends() -> None:
-    numbers = [*MIXED[:2], numeric_of("dose", 0, 9)]
+    numbers = [*MIXED, numeric_of("dose", 0, 9)]
     settings_of_growth = [
-        [_expected(_study(numbers, epsilon), 3000) for epsilon in ("0.01", "0.5", "5")],
-        [_expected(_study(numbers, "0.5"), rows) for rows in (60, 3000, 30_000)],
+        [_expected(_study(numbers, epsilon), 3000) for epsilon in ("0.001", "0.5", "5")],
+        [_expected(_study(numbers, "0.5"), rows) for rows in (9, 3000, 30_000)],
     ]
     for growth in settings_of_growth:
         assert growth[0][-1].reach is None
@@ -73,12 +75,18 @@ def test_intervals_get_narrower_with_epsilon_and_with_rows_until_all_have_ends()
 @pytest.mark.parametrize(
     ("attributes", "questions"),
     [
-        ([numeric_of("age", 0, 100), numeric_of("dose", 0, 9)], ["mean", "coefficient"]),
+        (
+            [numeric_of("age", 0, 100), numeric_of("dose", 0, 9)],
+            ["mean", "correlation", "coefficient"],
+        ),
         (
             [REGION, binary_of("ill", ["no", "yes"])],
-            ["share", "difference", "share", "coefficient"],
+            ["difference", "share", "share", "correlation", "coefficient"],
         ),
-        ([numeric_of("age", 0, 100), REGION], ["mean", "difference", "coefficient"]),
+        (
+            [numeric_of("age", 0, 100), REGION],
+            ["mean", "difference", "share", "correlation", "coefficient"],
+        ),
     ],
 )
 def test_what_the_schema_cannot_answer_is_not_asked(

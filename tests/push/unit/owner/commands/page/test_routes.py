@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dppca.common.analysis.estimates.reasons import ruled_out
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.coding import Column
@@ -105,6 +106,23 @@ def test_a_secret_number_is_printed_nowhere_but_where_it_is_said_to_stay(
     assert page.body[:begun].rstrip().endswith('<div class="no-print">')
     for found in re.finditer(rf"\b(?:{shown}|{N_ROWS})\b", page.body[:begun]):
         assert re.search("stays here|Site-only", page.body[found.end() :][:200])
+
+
+def test_a_review_says_how_wide_intervals_will_be_and_what_cannot_be_asked(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = browser.study.model_dump(mode="json", by_alias=True)
+    number = next(each for each in written["schema"]["attributes"] if each["type"] == "numeric")
+    number["missing"] = "indicator"
+    study = study_from_mapping(written)
+    browser.answer_with(study, monkeypatch)
+    page = browser.look(f"/study/{STUDY}/review")
+    assert page.status == 200, page.body
+    assert "95 % intervals, if values are spread evenly over their bounds" in page.body
+    assert "Of " + number["name"] + ": correlation, regression of it; may be missing" in page.body
+    for found in ruled_out(study.table):
+        of = f"Of {', '.join(found.attributes)}: {', '.join(found.questions)}; "
+        assert of in page.body
 
 
 def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
