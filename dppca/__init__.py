@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dppca.common.verification.files import UnvouchedWarning, verify_file
     from dppca.curator.planning.notebook import plan
     from dppca.deploy.simulation.notebook import Simulation, simulate
+    from dppca.owner.records.frame_mappings import read_mapping
 
 __all__ = [
     "AGSVM",
@@ -80,6 +81,7 @@ __all__ = [
     "encode",
     "estimates",
     "plan",
+    "read_mapping",
     "read_result",
     "replicates",
     "simulate",
@@ -107,6 +109,7 @@ _ELSEWHERE = {
     "encode": "dppca.common.kernel.schema.frames",
     "estimates": "dppca.common.analysis.estimates.face",
     "plan": "dppca.curator.planning.notebook",
+    "read_mapping": "dppca.owner.records.frame_mappings",
     "read_result": "dppca.common.verification.components",
     "replicates": "dppca.common.analysis.rows.replicates",
     "simulate": "dppca.deploy.simulation.notebook",

@@ -41,6 +41,8 @@ from dppca.common.verification.files import UnvouchedWarning
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dppca.common.kernel.schema.frames import FrameMapping
+
 
 @dataclass(frozen=True, slots=True)
 class Components:
@@ -120,16 +122,16 @@ class Components:
         """`feature_names_in_` as a tuple, the attribute's name in 0.1.0."""
         return tuple(self.feature_names_in_)
 
-    def transform(self, frame: Any) -> NDArray[np.float64]:
+    def transform(self, frame: Any, *, mapping: FrameMapping | None = None) -> NDArray[np.float64]:
         """Return the scores of rows in the components: float64, shape (n_rows, k).
 
         As in scikit-learn's PCA, coded rows minus `mean_` (nothing if it is None), times the
-        transposed `components_`. ``frame``, errors and warnings are as for `dppca.encode`. Scores
+        transposed `components_`. Arguments, errors and warnings are as for `dppca.encode`. Scores
         are exactly as private as the rows.
         """
         from dppca.common.kernel.schema.frames import encode
 
-        rows = encode(frame, self.study.table)
+        rows = encode(frame, self.study.table, mapping=mapping)
         centred = rows if self.mean_ is None else rows - self.mean_
         scores: NDArray[np.float64] = centred @ self.components_.T
         return scores

@@ -39,6 +39,7 @@ from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Schema, encode
 from dppca.common.kernel.schema.frames import (
+    FrameMapping,
     find_library,
     read_cells,
     read_frame,
@@ -328,6 +329,7 @@ def simulate(
     refine: str | None = None,
     refine_epsilon: str | float | Decimal | None = None,
     key: str | None = None,
+    mappings: Mapping[str, FrameMapping] | None = None,
 ) -> Simulation:
     """Run a study on tables in memory, to see its results before owners are asked.
 
@@ -362,6 +364,9 @@ def simulate(
         The column of each table that tells people apart, such as ``person_id``; it need not be in
         the study. The rows of each person are then counted, and all of them are held out or none. A
         study with ``unit: person`` needs it.
+    mappings
+        How an owner's own columns become the study's attributes, by the owner's name, each from
+        `dppca.read_mapping`; ``test`` has the study's.
 
     Raises
     ------
@@ -426,7 +431,13 @@ def simulate(
     if tested is not None and not len(tested[0]):
         raise DataError("the test table has no rows")
     hold_out = target is not None and test is None
-    training, split = _divide(owners, schema, cells, hold_out=hold_out, seed=seed)
+    if unknown := {*(mappings or {})} - {*owners}:
+        raise SettingError(f"mappings names no table: {', '.join(sorted(unknown))}")
+    read = {
+        name: _read(frame, schema, f"the table of {name}", (mappings or {}).get(name))
+        for name, frame in owners.items()
+    }
+    training, split = _divide(read, cells, hold_out=hold_out, seed=seed)
     held_out = split if tested is None else tested
     sums = {name: _sum_rows(name, schema, rows, cells) for name, rows in training.items()}
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
@@ -529,9 +540,11 @@ def _alarms(schema: Schema, rows: list[Column]) -> list[str]:
     return alarm_lines(tally.report())
 
 
-def _read(frame: Any, schema: Schema, name: str) -> list[Column]:
+def _read(
+    frame: Any, schema: Schema, name: str, mapping: FrameMapping | None = None
+) -> list[Column]:
     try:
-        columns = read_frame(frame, schema)
+        columns = read_frame(frame, schema, mapping)
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
     warn_of_rules(schema, columns, name, stacklevel=4)
@@ -573,8 +586,7 @@ def _sum_rows(
 
 
 def _divide(
-    owners: Mapping[str, Any],
-    schema: Schema,
+    owners: Mapping[str, list[Column]],
     cells: dict[str, pa.Array],
     *,
     hold_out: bool,
@@ -584,8 +596,7 @@ def _divide(
     rng = np.random.default_rng(seed)
     training: dict[str, list[Column]] = {}
     kept_back: list[list[Column]] = []
-    for name, frame in owners.items():
-        columns = _read(frame, schema, f"the table of {name}")
+    for name, columns in owners.items():
         people = number_people(cells[name]) if name in cells else np.arange(len(columns[0]))
         order = rng.permutation(int(people.max(initial=-1)) + 1)
         n_held_out = round(HELD_OUT_SHARE * len(order)) if hold_out else 0

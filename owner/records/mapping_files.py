@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
 from dppca.common.kernel.documents.faults import explain_faults
@@ -17,7 +18,7 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.documents.yaml_text import NotYamlError, compose_tree, find_line, load_yaml
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema import Column, Schema
 from dppca.owner.records.mapping_cells import MappedColumns, plan_columns
 from dppca.owner.records.mapping_faults import MappingFault, find_column_faults, find_faults
 from dppca.owner.records.mapping_places import MappingPlace, OneHot
@@ -71,6 +72,20 @@ class SiteMapping:
         if faults:
             raise SettingError(self._explain(faults))
         return mapped
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of a table in memory that are read (`FrameMapping`)."""
+        mapped = self.rules(schema)
+        if faults := [*find_faults(self._whole(schema), mapped)]:
+            raise SettingError(self._explain(faults))
+        if not mapped.columns:
+            raise SettingError(f"{self.title} reads no column, so that no row could be counted")
+        return mapped.columns
+
+    def convert(self, schema: Schema, arrays: Mapping[str, pa.Array]) -> list[Column]:
+        """Return a study's columns of a table in memory (`FrameMapping`)."""
+        n_rows = len(next(iter(arrays.values())))
+        return self.rules(schema).convert(arrays, n_rows)
 
     def _whole(self, schema: Schema) -> MappingDocument:
         """Return the file's rules, and those of ``one_hot`` for attributes of the study."""

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,16 @@ from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.schema.layout import ColumnKind
 
 
+class FrameMapping(Protocol):
+    """How a table's own columns become a study's attributes; `dppca.read_mapping` gives one."""
+
+    def columns(self, schema: Schema) -> Sequence[str]:
+        """Return the columns that are read; `SettingError` for rules that do not fit the study."""
+
+    def convert(self, schema: Schema, arrays: Mapping[str, pa.Array]) -> list[Column]:
+        """Return columns as of `read_frame`, of a table's own ones, all of the same length."""
+
+
 class CodingWarning(UserWarning):
     """Values of a table that cannot be read are coded by the schema's rules."""
 
@@ -42,7 +52,9 @@ _NO_ONE_KIND = (
 """Errors for a column without an Arrow type: for instance, values of several kinds."""
 
 
-def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
+def encode(
+    frame: Any, schema: Schema, *, mapping: FrameMapping | None = None
+) -> NDArray[np.float64]:
     """Code the rows of a table, as a site codes the rows of its file.
 
     Nothing is learnt from rows, so the result is exactly as private as they are.
@@ -55,6 +67,8 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
         schema does not name are ignored.
     schema
         The public schema.
+    mapping
+        How the table's own columns become attributes, from `dppca.read_mapping`.
 
     Returns
     -------
@@ -66,6 +80,8 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     DataError
         The frame is no table, a column is missing, or columns differ in length. No value is ever
         refused: `dppca.Schema`'s attributes have rules for missing and unknown ones.
+    SettingError
+        The mapping does not fit the schema.
 
     Warns
     -----
@@ -83,29 +99,30 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     """
     if not isinstance(schema, Schema):
         raise SettingError("schema is a dppca.Schema, such as the table of a dppca.Study")
-    columns = read_frame(frame, schema)
+    columns = read_frame(frame, schema, mapping)
     warn_of_rules(schema, columns, "the table", stacklevel=3)
     return encode_columns(schema, columns) / float(1 << schema.resolution_bits)
 
 
-def read_frame(frame: Any, schema: Schema) -> list[Column]:
+def read_frame(frame: Any, schema: Schema, mapping: FrameMapping | None = None) -> list[Column]:
     """Return a table's columns as `dppca.common.kernel.schema.encode` takes them, by attribute.
 
     The rules are those for a site's file: no value is refused, and missing or unknown ones stay
     marked (`warn_of_rules` counts them). Parameters and errors are as for `encode`.
     """
-    table = _choose_columns(frame, [attribute.name for attribute in schema.attributes])
+    own = [attribute.name for attribute in schema.attributes]
+    names = own if mapping is None else [*mapping.columns(schema)]
+    table = _choose_columns(frame, names)
     fields = frame.schema if isinstance(frame, pa.Table | pa.RecordBatch) else None
-    columns = []
-    for attribute in schema.attributes:
-        cells = _cells(attribute.name, table[attribute.name])
-        if fields is not None:
-            cells = of_field(fields.field(attribute.name), cells)
-        columns.append(parse_column(attribute, cells))
-    lengths = {len(column) for column in columns}
+    arrays = {name: _cells(name, table[name]) for name in names}
+    if fields is not None:
+        arrays = {name: of_field(fields.field(name), cells) for name, cells in arrays.items()}
+    lengths = {len(cells) for cells in arrays.values()}
     if len(lengths) != 1:
         raise DataError(f"the table's columns have {sorted(lengths)} rows: all need the same")
-    return columns
+    if mapping is not None:
+        return mapping.convert(schema, arrays)
+    return [parse_column(each, arrays[each.name]) for each in schema.attributes]
 
 
 def read_cells(frame: Any, name: str) -> pa.Array:
