@@ -24,6 +24,7 @@ from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.table import Table, moments_of_table, open_table
+from tests.support import mapped_tables
 from tests.support.census import census_rows
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator
@@ -38,6 +39,7 @@ from tests.support.engines import (
     without_dppca,
     write_files,
 )
+from tests.support.mapped_tables import MappedCase
 from tests.support.object_store import object_store, upload
 from tests.support.patience import WAIT_S
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site, policy_text
@@ -100,6 +102,22 @@ def test_any_cut_and_any_format_give_the_same_integers(
         np.testing.assert_array_equal(here.packed, expected.packed)
         np.testing.assert_array_equal(there.packed, expected.packed)
         assert report == tally.report(table)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_workers_map_columns_to_the_sums_of_the_file_converted_by_hand(
+    cluster: DaskCluster, tmp_path: Path, seed: int
+) -> None:
+    case, schema = MappedCase.of(seed), mapped_tables.SCHEMA
+    place = local_files(case.write_files(tmp_path)).mapped(case.mapping(tmp_path))
+    table, tally = open_table(place, schema), FaultCounts(schema)
+    with open_engine(cluster.engine, cluster.folder) as engine:
+        found = engine.sum_table(table, tally=tally, progress=lambda _: None)
+    wanted = moments_of_table(case.by_hand(tmp_path), schema)
+    np.testing.assert_array_equal(found.packed, wanted.packed)
+    here = FaultCounts(schema)
+    moments_of_table(table, schema, tally=here)
+    assert tally.report(table) == here.report(table)
 
 
 @pytest.mark.parametrize("counted", [1, 3])

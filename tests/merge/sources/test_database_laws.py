@@ -21,7 +21,7 @@ from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.table import moments_of_table, open_table
-from tests.support import writers
+from tests.support import mapped_tables, writers
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
@@ -225,3 +225,20 @@ def write_postgres(rows: Sequence[Row], server: PostgresServer) -> Location:
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+@settings(max_examples=examples(40))
+@given(seed=st.integers(0, 1 << 32))
+def test_columns_of_postgresql_are_mapped_to_the_sums_of_the_file_converted_by_hand(
+    postgres: PostgresServer, seed: int
+) -> None:
+    case = mapped_tables.MappedCase.of(seed)
+    schema, rows = mapped_tables.SCHEMA, mapped_tables.arrow(case.rows)
+    columns = ", ".join(f"{field.name} {_kind_of(field.type)}" for field in rows.schema)
+    postgres.run("DROP TABLE IF EXISTS mapped_rows", f"CREATE TABLE mapped_rows ({columns})")
+    postgres.load("mapped_rows", rows)
+    with tempfile.TemporaryDirectory() as name:
+        place = postgres.place(table="mapped_rows").mapped(case.mapping(Path(name)))
+        found = moments_of_table(open_table(place, schema), schema)
+        wanted = moments_of_table(case.by_hand(Path(name)), schema)
+    np.testing.assert_array_equal(found.packed, wanted.packed)

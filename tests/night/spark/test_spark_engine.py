@@ -27,6 +27,7 @@ from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_tables import SparkLocation
 from dppca.owner.records.table import Table, open_table
 from tests.night.spark.conftest import submit_arguments
+from tests.support import mapped_tables
 from tests.support.checkout import ROOT
 from tests.support.engines import (
     MIXED,
@@ -37,6 +38,7 @@ from tests.support.engines import (
     without_dppca,
     write_files,
 )
+from tests.support.mapped_tables import MappedCase
 from tests.support.patience import run_watched
 
 SCRIPT = Path(__file__).with_name("two_ways.py")
@@ -101,6 +103,24 @@ def test_files_and_a_table_have_the_integers_and_counts_of_this_process(
             assert n_parts >= min(n_files, 6), "rows were really in parts"
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_files_and_a_table_are_mapped_to_the_sums_of_the_file_converted_by_hand(
+    spark: Any, engine: SparkEngine, tmp_path: Path, seed: int
+) -> None:
+    case, schema = MappedCase.of(seed), mapped_tables.SCHEMA
+    folder, mapping = case.write_files(tmp_path), case.mapping(tmp_path)
+    spark.sql("DROP TABLE IF EXISTS mapped_rows")
+    spark.sql(f"CREATE TABLE mapped_rows USING parquet LOCATION '{folder}'")
+    of_spark = SparkLocation("mapped", ("spark_catalog", "default", "mapped_rows"))
+    wanted = LocalEngine().sum_table(
+        case.by_hand(tmp_path), tally=FaultCounts(schema), progress=nothing
+    )
+    for place in (local_files(folder), of_spark):
+        table = open_table(place.mapped(mapping), schema)
+        found = engine.sum_table(table, tally=FaultCounts(schema), progress=nothing)
+        np.testing.assert_array_equal(found.packed, wanted.packed)
 
 
 def test_people_in_files_are_added_up_by_workers_and_those_of_a_table_by_this_machine(
