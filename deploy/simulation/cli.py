@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.holdings import FileReading
     from dppca.deploy.simulation.run_report import SimulationReport
+    from dppca.owner.site.source_documents import PlaceDocument
 
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50  # owners that a column of groups may make
 _COUNT = Whole(min=0)
+_DESCRIPTIONS = (".yaml", ".yml")  # of places of rows; no data file has these names
 _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _DRAWS = 4  # further draws of the demo's noise: half a second each
 
@@ -59,7 +61,8 @@ _row_options = _together(
         "own",
         multiple=True,
         metavar="NAME=FILE",
-        help="An owner and its rows, a data file with a header; once for each.",
+        help="An owner and its rows, a data file with a header; once for each. A .yaml says where "
+        "they are, as a data set in policy.yaml: source, table or query, key, mapping.",
     ),
     click.option(
         "--rename-owners",
@@ -472,8 +475,17 @@ def _readings(
     stated["--mapping"] = _by_owner("--mapping", mappings, owners)
     if own and "" in stated["--mapping"]:
         raise SettingError("--mapping OWNER=FILE: say whose columns it is for")
-    found = {}
+    described = _described_places(own)
+    found = {
+        name: FileReading(place=document.locate(name, folder=file.parent))
+        for name, (file, document) in described.items()
+    }
+    for option, said in stated.items():
+        for name in {*said} & {*described}:
+            raise SettingError(f"{option} {name}: write it into {described[name][0].name}")
     for name in ["", *owners]:
+        if name in described:
+            continue
         text = stated["--format"].get(name)
         if text is None and name not in stated["--mapping"] and name:
             continue
@@ -485,12 +497,27 @@ def _readings(
     return found
 
 
+def _described_places(own: tuple[str, ...]) -> dict[str, tuple[Path, PlaceDocument]]:
+    """Return the files of owners that say where rows are, and what they say."""
+    from dppca.owner.site.file_forms import parse_document
+    from dppca.owner.site.source_documents import PlaceDocument
+
+    return {
+        name: (file, parse_document(read_text(file), PlaceDocument, file.name))
+        for name, file in _owner_files(own).items()
+        if file.suffix.lower() in _DESCRIPTIONS
+    }
+
+
 def _choose_keys(study: Study, own: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, str]:
     """Return the column that tells people apart, by owner; that of all others has an empty name."""
     from dppca.common.kernel.schema.units import Unit
 
     owners = [*_owner_files(own)]
     found = _by_owner("--key", keys, owners)
+    for name, (file, document) in _described_places(own).items():
+        if document.key is not None and found.setdefault(name, document.key) != document.key:
+            raise SettingError(f"--key {name}: {file.name} says {document.key}")
     if study.table.unit is Unit.PERSON and "" not in found:
         lacking = [name for name in owners if name not in found]
         if lacking or not owners:

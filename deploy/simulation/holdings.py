@@ -20,7 +20,7 @@ owners: an alarm then says so.
 The seed decides only which owner holds which row: noise never comes from it.
 
 A site's reader reads the files, so that a simulation reports on a file what its owner would be
-told. Owners get cells unchanged, unless a site's mapping or several kinds of files make them cells
+told. Owners get cells unchanged, unless a site's mapping or several kinds of places make them cells
 of the study's attributes, with the same sums. A line of a CSV file that does not fit its header is
 written with the fields that were read from it.
 """
@@ -43,6 +43,7 @@ from dppca.common.kernel.schema.units import Unit
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.keys import key_texts
+from dppca.owner.records.locations import Location
 from dppca.owner.records.mapping_places import MappingPlace
 from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.table import open_table
@@ -56,10 +57,24 @@ _PARQUET = Path("rows.parquet")
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """How a file is read: how it is written, and which columns its attributes are."""
+    """How a file is read: how it is written, and which columns its attributes are.
+
+    ``place`` is where the rows are that the file itself describes, as a data set in `policy.yaml`;
+    it then says all of this.
+    """
 
     text_format: TextFormat = USUAL
     mapping: MappingPlace | None = None
+    place: Location | None = None
+
+    @property
+    def gives_cells(self) -> bool:
+        """Whether cells are kept as the study's: columns or types are the owner's own."""
+        return self.mapping is not None or self.place is not None
+
+    def locate(self, path: Path) -> Location:
+        """Return where the rows of an owner's file are."""
+        return self.place or local_files(path, self.text_format).mapped(self.mapping)
 
 
 AS_USUAL = FileReading()
@@ -122,8 +137,9 @@ def hold_rows(
     a file of rows that takes the place of those held out. ``text_format`` is that of all files that
     are text and have no entry in ``readings``, by owner, or by an empty name for a single file;
     what is kept of them has the usual one. ``keys`` has, by owner or by an empty name for all
-    others, the column that tells people apart, which is kept too. Files of which one is mapped, or
-    which are of different kinds, are kept as cells of the study's attributes. Raise `SettingError`
+    others, the column that tells people apart, which is kept too. Files of which one is mapped or
+    describes another place, or which are of different kinds, are kept as cells of the study's
+    attributes. Raise `SettingError`
     or `DataError` like `read_cells` and `divide`, or if files of owners do not fit together.
     """
     if test is not None:
@@ -170,7 +186,7 @@ def hold_rows(
             _PARQUET if reading("", data).mapping else data,
             alarms,
         )
-    coded = any(each.mapping for each in readings.values())
+    coded = any(each.gives_cells for each in readings.values())
     coded = coded or len({_is_text(path) for path in data.values()}) > 1
     kept, apart, alarms = {}, [], []
     for owner in owners:
@@ -214,8 +230,7 @@ def _read_people(
     Raise `SettingError` for ``unit: person`` without a key, `DataError` for rows without one.
     """
     if schema.unit is Unit.PERSON:
-        place = local_files(path, reading.text_format).mapped(reading.mapping)
-        table = replace(open_table(place, schema), key=key)
+        table = replace(open_table(reading.locate(path), schema), key=key)
         if key:
             table.require_key(key)
         table.count_people()
@@ -254,20 +269,19 @@ def read_cells(
 ) -> tuple[Any, list[str]]:
     """Read a data file like a site; return its cells and the messages to a site's steward.
 
-    The table has the unconverted cells of each attribute, or if ``coded`` or mapped those that the
-    study makes of them, and of ``column``, which the schema need not name; the messages are about
-    the file as a whole. Raise `DataError` like `open_table` and `Table.cells`.
+    The table has the unconverted cells of each attribute, or if ``coded``, mapped or of a described
+    place those that the study makes of them, and of ``column``, which the schema need not name; the
+    messages are about the file as a whole. Raise `DataError` like `open_table` and `Table.cells`.
     """
     import pyarrow as pa
 
-    place = local_files(path, reading.text_format).mapped(reading.mapping)
-    table, tally = open_table(place, schema), FaultCounts(schema)
+    table, tally = open_table(reading.locate(path), schema), FaultCounts(schema)
     parts = []
     for cells in table.cells(_BATCH_ROWS, key=column):
         columns = cells.columns()
         tally.add(columns, cells.plain, outcomes=cells.outcomes)
         arrays = cells.plain
-        if coded or reading.mapping is not None:
+        if coded or reading.gives_cells:
             arrays = _attribute_cells(schema, columns)
         arrays = {**arrays, column: cells.keys} if column else arrays
         parts.append(pa.table({name: _plain(array) for name, array in arrays.items()}))

@@ -67,6 +67,7 @@ def draw_again(
         seed=request.seed,
         split=request.split,
         text_format=request.text_format,
+        readings=request.readings,
         keys=request.keys,
     )
     rows = [read_columns(schema, table) for table in holdings.owners.values()]

@@ -4,10 +4,13 @@ import errno
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -27,11 +30,13 @@ from dppca.deploy.simulation.experiment import (
     simulate,
     with_owners,
 )
+from dppca.deploy.simulation.holdings import hold_rows, write_table
 from dppca.deploy.simulation.runner import FederationRun, FederationTask
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.commands import run_here
 from tests.support.latent_rows import make_rows, save_rows
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_study, numeric_of
 
 
 def unreached(*_: object) -> Any:
@@ -334,3 +339,78 @@ def test_what_is_said_of_a_file_is_said_of_an_owner(
     code, _, told = run_here(cli, *arguments, *options)
     assert code == SettingError.exit_code
     assert said in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "said"),
+    [
+        ("source: {sqlite: {path: rows.db}}", (), "give one of table, query"),
+        ("path: rows.csv\nkey: a", ("--key", "clinic=b"), "--key clinic: clinic.yaml says a"),
+        ("path: rows.csv", ("--format", "clinic={header: 2}"), "write it into clinic.yaml"),
+        ("path: rows.csv", ("--mapping", "clinic=m.yaml"), "write it into clinic.yaml"),
+        ("path: rows.csv\npopulation: all", (), "population"),
+    ],
+)
+def test_a_place_of_rows_is_described_as_in_a_policy_and_says_all_itself(
+    tmp_path: Path, place: str, options: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = make_study("latent", owners=["clinic"])
+    Path("study.yaml").write_bytes(study.canonical_bytes())
+    Path("clinic.yaml").write_text(place)
+    arguments = ["run", "--study", "study.yaml", "--owner", "clinic=clinic.yaml", "--output", "out"]
+    code, _, told = run_here(cli, *arguments, *options)
+    assert code == SettingError.exit_code
+    assert said in " ".join(told.split())
+
+
+def test_a_database_a_folder_and_a_file_are_simulated_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    attributes = [numeric_of("age", 0, 100), binary_of("ill", ["no", "yes"])]
+    study = make_study(attributes, owners=["agency", "clinic", "lab"], epsilon="9")
+    Path("study.yaml").write_bytes(study.canonical_bytes())
+    rows = [(age % 90, ["no", "yes"][age % 2]) for age in range(120)]
+    Path("lab.csv").write_text("age,ill\n" + "".join(f"{age},{ill}\n" for age, ill in rows))
+    Path("parts").mkdir()
+    for n, part in enumerate((rows[:50], rows[50:])):
+        ages, ills = zip(*part, strict=True)
+        parquet.write_table(pa.table({"age": ages, "ill": ills}), f"parts/{n}.parquet")
+    with closing(sqlite3.connect("clinic.db")) as base, base:
+        base.execute("CREATE TABLE visits (years INTEGER, sick TEXT)")
+        coded = [(age, {"no": "0", "yes": "1"}[ill]) for age, ill in rows]
+        base.executemany("INSERT INTO visits VALUES (?, ?)", coded)
+    Path("ours.yaml").write_text(
+        "version: 1\nattributes: {age: years, ill: {column: sick, recode: {0: no, 1: yes}}}\n"
+    )
+    Path("clinic.yaml").write_text(
+        "source: {sqlite: {path: clinic.db}}\ntable: visits\nmapping: ours.yaml\n"
+    )
+    Path("agency.yaml").write_text("path: parts/*.parquet\n")
+    seen = list[ExperimentRequest]()
+
+    def look(request: ExperimentRequest, **_: Any) -> Any:
+        seen.append(request)
+        raise PeerError("looked")
+
+    monkeypatch.setattr(experiment, "simulate", look)
+    owners = ["agency=agency.yaml", "clinic=clinic.yaml", "lab=lab.csv"]
+    files = [word for owner in owners for word in ("--owner", owner)]
+    run_here(cli, "run", "--study", "study.yaml", *files, "--output", "out")
+    (request,) = seen
+    held = hold_rows(
+        request.data,
+        study.owners,
+        schema=study.table,
+        seed=1,
+        hold_out=False,
+        readings=request.readings,
+    )
+    sums = []
+    for owner, table in held.owners.items():
+        copy = write_table(table, tmp_path, stem=owner, like=held.like)
+        sums.append(moments_of_table(open_table(copy, study.table), study.table).packed)
+    lab = moments_of_table(open_table(tmp_path / "lab.csv", study.table), study.table).packed
+    for found in sums:
+        assert (found == lab).all()
