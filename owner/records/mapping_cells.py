@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Attribute, Column, Numeric, Schema
 from dppca.common.kernel.schema.attributes import Categorical, Date, count_days, list_labels
-from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
+from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column, parse_listed
 from dppca.common.kernel.schema.missing_codes import codes_of, number_codes
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER, label_number
 from dppca.owner.records.faults import CellOutcome
@@ -239,8 +239,14 @@ class _Batch:
             return self._plain(column, attribute, codes)
         if rule.recode is not None:
             targets = (*rule.recode.values(), rule.otherwise or _UNLISTED)
-            places = self._places(column, tuple(rule.recode), codes)
-            return self._targets(attribute, targets)[places]
+            made = self._targets(attribute, targets)
+            # Of a dictionary its few texts are recoded, not each cell.
+            reader = self._reader(CellKind.TEXT, column, tuple(rule.recode), codes)
+            listed = parse_listed(reader, self._arrays[column], known=self._known)
+            if listed is not None:
+                values, places = listed
+                return made[values].take(places)
+            return made[self._places(column, tuple(rule.recode), codes)]
         if rule.cut is not None:
             values = self._values(column, CellKind.NUMBER, codes)
             parts = np.searchsorted(np.array(rule.cut.edges), values, side="right")
@@ -369,15 +375,23 @@ class _Batch:
     ) -> Any:
         key = kind, column, words, codes
         if key not in self._read:
-            # A pass keeps values of dictionaries by the name of what reads them.
-            read = self._mapped.table(key, lambda: _reader(kind, f"{_UNLISTED}{key}", words, codes))
             self._read[key] = parse_column(
-                read,
+                self._reader(*key),
                 self._arrays[column],
                 distinguish_missing=self._distinguish,
                 known=self._known,
             )
         return self._read[key]
+
+    def _reader(
+        self, kind: CellKind, column: str, words: tuple[str, ...], codes: tuple[str, ...]
+    ) -> Attribute:
+        """Return what reads a column; a pass keeps values of dictionaries by its name."""
+        key = kind, column, words, codes
+        made: Attribute = self._mapped.table(
+            key, lambda: _reader(kind, f"{_UNLISTED}{key}", words, codes)
+        )
+        return made
 
     def _targets(self, attribute: Attribute, targets: tuple[str, ...]) -> Column:
         """Return the value of each target, by its place.
@@ -425,14 +439,14 @@ def compute_linear(rule: Rule, values: NDArray[np.float64]) -> NDArray[np.float6
     """
     made = values
     with np.errstate(all="ignore"):
-        if rule.minus is not None:
-            made = made - rule.minus
-        if rule.times is not None:
-            made = made * rule.times
-        if rule.over is not None:
-            made = made / rule.over
-        if rule.plus is not None:
-            made = made + rule.plus
+        for step, number in (
+            (np.subtract, rule.minus),
+            (np.multiply, rule.times),
+            (np.divide, rule.over),
+            (np.add, rule.plus),
+        ):
+            if number is not None:
+                made = step(made, number, out=None if made is values else made)
         if rule.round is not None:
             made = np.floor(made)
     if np.isfinite(made).all():
@@ -479,8 +493,8 @@ def _calendar(days: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any], ND
 
 def _ages_on(born: NDArray[np.float64], day: float) -> NDArray[np.float64]:
     """Return completed years on a public day, by a table of days of birth where it has them."""
-    inside = (born >= _FIRST_DAY) & (born <= _LAST_DAY)
-    if not inside.all():
+    first, last = born.min(initial=_LAST_DAY), born.max(initial=_FIRST_DAY)
+    if not (first >= _FIRST_DAY and last <= _LAST_DAY):  # nor of what is no day
         return completed_years(born, np.full(len(born), day))
     return _table_of_ages(day)[(born - _FIRST_DAY).astype(np.intp)]
 

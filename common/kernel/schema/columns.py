@@ -119,8 +119,9 @@ def parse_column(
         return parse_column(attribute, plain, distinguish_missing=distinguish_missing, known=known)
     if pa.types.is_run_end_encoded(kind):
         return _run_ends(attribute, cells)
-    if pa.types.is_dictionary(kind):
-        return (known or KnownLists()).values(attribute, cells.dictionary).take(_places(cells))
+    if (listed := parse_listed(attribute, cells, known=known)) is not None:
+        values, places = listed
+        return values.take(places)
     if is_text(kind):
         # Without a check for UTF-8: a cell must not be able to raise.
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
@@ -139,6 +140,18 @@ def parse_column(
     if not isinstance(attribute, Ordinal):
         return codes
     return np.where(codes >= 0, codes, np.where(codes == MISSING, np.nan, NOT_A_NUMBER))
+
+
+def parse_listed(
+    attribute: Attribute, cells: pa.Array, *, known: KnownLists | None = None
+) -> tuple[Column, NDArray[Any]] | None:
+    """Return the values of a dictionary's texts, and the place of each cell's; None for others.
+
+    ``values.take(places)`` is what `parse_column` gives.
+    """
+    if not pa.types.is_dictionary(cells.type):
+        return None
+    return (known or KnownLists()).values(attribute, cells.dictionary), _places(cells)
 
 
 def cell_texts(cells: pa.Array) -> list[str]:
