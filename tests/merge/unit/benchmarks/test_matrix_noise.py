@@ -52,7 +52,7 @@ def test_a_cell_and_a_time_are_measured() -> None:
     assert measure_time(5)["matrix-laplace"] > 0
 
 
-@pytest.mark.parametrize("place", [0, 3, 6, 7])
+@pytest.mark.parametrize("place", [0, 3, 6, 7, 11])
 def test_cells_can_be_asked(place: int) -> None:
     cell = measure_cell(*CELLS[place], releases=1)
     assert all(given > 0 for _, given in cell["held"].values())
