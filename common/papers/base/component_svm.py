@@ -64,7 +64,8 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
-from dppca.common.papers.base.second_moment import NoisedMoment, ball_layout, release_second_moment
+from dppca.common.kernel.schema import Layout
+from dppca.common.papers.base.second_moment import NoisedMoment, release_second_moment
 
 _PRIVATE = "second_moment_, eigenvalues_, components_"
 _NOT_PRIVATE = (
@@ -217,21 +218,17 @@ class ComponentSVM(ProjectionMixin, Classifier):
 
     def _release(self, rows: NDArray[np.float64]) -> NoisedMoment:
         n_rows, d = rows.shape
-        bits = check_positive_int("resolution_bits", self.resolution_bits)
 
-        def calibrate(sens: Sensitivity) -> Calibration:
-            noise = self._calibrate(sens, n_rows, d)
-            warn_of_drowned_components(
-                self, noise, ball_layout(d, bits), owner_rows=[n_rows], most=1.0
-            )
-            return noise
+        def caution(noise: Calibration, layout: Layout) -> None:
+            warn_of_drowned_components(self, noise, layout, owner_rows=[n_rows], most=1.0)
 
         return release_second_moment(
             rows,
             row_norm=check_positive("row_norm", self.row_norm),
-            resolution_bits=bits,
-            calibrate=calibrate,
+            resolution_bits=check_positive_int("resolution_bits", self.resolution_bits),
+            calibrate=lambda sens: self._calibrate(sens, n_rows, d),
             entropy=make_entropy(self.entropy),
+            caution=caution,
         )
 
     def _noised(self, rows: NDArray[np.float64], noise: PublishedNoise) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from dppca.common.analysis.estimators.base.hinge import _certified, solve_hinge
 from dppca.common.analysis.estimators.base.weight_noise import STEP_BITS, weight_sensitivity
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
+from dppca.common.kernel.privacy.laws import GaussianLaw
 from dppca.common.kernel.privacy.sensitivity import BallShape, sensitivity
 from dppca.common.kernel.schema import encode_unit_ball
 from dppca.common.papers.base.noised_rows import GRID_BITS, rows_sensitivity
@@ -197,14 +198,18 @@ def test_one_row_moves_the_sums_of_products_by_no_more_than_their_sensitivity(
     seed: int, d: int, bits: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    layout = ball_layout(d, bits)
+    layout = ball_layout(d, bits, GaussianLaw(2, 1))
     x, y = (
         compute_moments(encode_unit_ball(ball(rng, 1, d, 1.0), resolution_bits=bits), layout).packed
         for _ in range(2)
     )
     sens = sensitivity(BallShape(n_columns=d, with_sums=False), resolution_bits=bits)
     assert np.abs(x - y).sum() <= sens.l1
-    assert np.square(x - y).sum() <= sens.l2_squared
+    # Of products, whose noise has half of the variance, each counts twice.
+    twice = np.ones(len(x), np.int64)
+    twice[layout.halved_places] = 2
+    assert twice.sum() == d * d
+    assert (twice * np.square(x - y)).sum() <= sens.l2_squared
 
 
 @settings(max_examples=examples(60))

@@ -108,7 +108,7 @@ def warn_of_drowned_components(
     ``noise`` belongs to each vector in the sum and ``owner_rows`` the rows behind each; ``most`` is
     the largest variance of all columns together, or the largest mean of squared norms.
     """
-    one = entry_noise(layout, deviation=noise.law.deviation, owner_rows=owner_rows)
+    one = entry_noise(layout, deviation=noise.law.of_products.deviation, owner_rows=owner_rows)
     edge = 2.0 * one * math.sqrt(layout.n_columns)
     if edge > most and _spends(estimator):
         warnings.warn(
