@@ -56,7 +56,11 @@ call_dppca <- function(arguments, command = dppca_command()) {
   }
   if (!done$code %in% c(0L, UNVOUCHED) || is.null(said)) {
     why <- if (nzchar(done$err)) done$err else sprintf("%s ended with %d", command, done$code)
-    stop_dppca(c(if (done$code == 127L) "dppca_no_command", exit), why, code = done$code)
+    missing <- done$code == 127L  # the shell's: there is no such program
+    if (missing) {
+      why <- paste(command, "cannot be run: give the path of dppca-verify in DPPCA_COMMAND")
+    }
+    stop_dppca(c(if (missing) "dppca_no_command", exit), why, code = done$code)
   }
   structure(said, vouched = done$code == 0L)
 }

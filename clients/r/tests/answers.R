@@ -88,7 +88,9 @@ if (.Platform$OS.type == "unix") {
   expect(!dppca_mean(est, "a")$vouched)
   expect(inherits(caught(vcov(dppca_mean(est, "a"))), "dppca_not_in_answer"))
   est$command <- file.path(folder, "no such command")
-  expect(inherits(caught(dppca_mean(est, "a")), "dppca_no_command"))
+  found <- caught(dppca_mean(est, "a"))
+  expect(inherits(found, "dppca_no_command"))
+  expect(grepl("no such command cannot be run: give the path", conditionMessage(found)))
 }
 expect(inherits(caught(dppca_estimates(file.path(folder, "none"), command = "x")), "dppca_no_file"))
 unlink(folder, recursive = TRUE)
