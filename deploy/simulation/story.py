@@ -98,8 +98,8 @@ def _tell_utility(target: str, utility: Utility, draws: Sequence[Draw]) -> str:
     if least <= utility.majority:
         return f"{made} {utility.verdict}"
     return (
-        f"{made} A classifier of {target} that learned from them alone is right on "
-        f"{least:.1%} to {most:.1%} of held-out real rows, in {len(accuracies)} draws of the "
-        f"noise; one that learned from real rows on {utility.trtr_accuracy:.1%}, the commonest "
-        f"answer on {utility.majority:.1%}."
+        f"{made} A classifier of who has a deductible ({target}) that learned from them alone is "
+        f"right on {least:.1%} to {most:.1%} of other real rows, in {len(accuracies)} draws of "
+        f"noise; from real rows, on {utility.trtr_accuracy:.1%}; the commonest answer, on "
+        f"{utility.majority:.1%}."
     )

@@ -261,8 +261,8 @@ def test_the_story_is_twelve_lines_about_people_and_gives_the_range_of_all_draws
     assert max(map(len, lines)) <= 88
     story = " ".join(" ".join(lines).split())
     assert story.startswith("3 owners, 4,695 people, and nobody was shown a row.")
-    assert "is right on 91.0% to 95.0% of held-out real rows, in 3 draws of the noise" in story
-    assert "real rows on 98.0%, the commonest answer on 74.0%." in story
+    assert "is right on 91.0% to 95.0% of other real rows, in 3 draws of noise" in story
+    assert "from real rows, on 98.0%; the commonest answer, on 74.0%." in story
     assert "had all years of any one person been different, no result would be more than" in story
     assert "Epsilon 1, delta 0.000001" in story
     assert "2.7 times as likely" in story
