@@ -28,6 +28,7 @@ from dppca.common.shell.console import (
     prints,
     progress,
     run,
+    tell,
     telling_interrupts,
     terminable,
     terminal_width,
@@ -38,8 +39,9 @@ from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
+    from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import ExperimentRequest
-    from dppca.deploy.simulation.holdings import FileReading
+    from dppca.deploy.simulation.holdings import FileReading, Holdings
     from dppca.deploy.simulation.run_report import SimulationReport
     from dppca.owner.site.source_documents import PlaceDocument
 
@@ -214,7 +216,7 @@ def run_command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Run a study on your own files, one for each owner or one to divide.
+    """Run a study on your own files: each owner's, or one to divide.
 
     With --target a fifth of the rows is held out and reaches no owner; with --test no row is held
     out, and models are tried on another file's rows. Files may be of several kinds, each with its
@@ -316,44 +318,29 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     emit(report, text, as_json=as_json)
 
 
+_container_options = _together(
+    click.option(
+        "--target", help="Attribute for which each owner trains a classifier; by default none."
+    ),
+    _trust_options,
+    click.option(
+        "--image",
+        envvar="DPPCA_IMAGE",
+        show_envvar=True,
+        default=DEFAULT_IMAGE,
+        show_default=True,
+        help="Image of the containers, which `make image` makes.",
+    ),
+)
+
+
 @cli.command("compose")
 @click.option("--study", "study_file", type=KNOWN_FILE, required=True, help="Study file (YAML).")
 @_row_options
 @output_folder("--output", required=True, fresh=True, help="New folder to write.")
-@click.option(
-    "--target", help="Attribute for which each owner trains a classifier; by default none."
-)
-@_trust_options
-@click.option(
-    "--image",
-    envvar="DPPCA_IMAGE",
-    show_envvar=True,
-    default=DEFAULT_IMAGE,
-    show_default=True,
-    help="Image of the containers; `make image` makes it, nothing is pulled.",
-)
+@_container_options
 @prints("dppca.deploy.simulation.containers.folder:ComposedFolder")
-def compose_command(
-    study_file: Path,
-    own: tuple[str, ...],
-    data: Path | None,
-    formats: tuple[str, ...],
-    mappings: tuple[str, ...],
-    keys: tuple[str, ...],
-    owners: int | None,
-    split: str | None,
-    seed: int,
-    output: Path,
-    target: str | None,
-    trust: str | None,
-    colluders: int | None,
-    openers: int | None,
-    spares: int | None,
-    image: str,
-    *,
-    rename_owners: bool,
-    as_json: bool,
-) -> None:
+def compose_command(study_file: Path, output: Path, *, as_json: bool, **asked: Any) -> None:
     """Write a folder in which `docker compose up` runs a study.
 
     Every party is a container.
@@ -369,17 +356,132 @@ def compose_command(
       dppca-simulate compose --study nltcs.yaml --data nltcs.csv --owners 4 --output nltcs-4
       cd nltcs-4 && docker compose up && dppca-simulate report .
     """
+    from dppca.deploy.simulation.containers.folder import (
+        MOST_COMPOSED,
+        ComposedFolder,
+        ComposedOwner,
+    )
+
+    topology, holdings = _write_composed(
+        output, _read_study(study_file), most=MOST_COMPOSED, **asked
+    )
+    study = topology.study
+    composed_folder = ComposedFolder(
+        study=study.name,
+        digest=study.digest if topology.aggregation is None else None,
+        folder=str(output),
+        owners=[ComposedOwner(name, table.num_rows) for name, table in holdings.owners.items()],
+        alarms=[*holdings.alarms],
+    )
+    rows = ", ".join(f"{each.name} {each.rows:,}" for each in composed_folder.owners)
+    lines = [
+        *holdings.alarms,
+        f"wrote {output}; rows: {rows}",
+        f"next: cd {quote(str(output))} && docker compose up && dppca-simulate report .",
+    ]
+    emit(composed_folder, "\n".join(lines), as_json=as_json)
+
+
+@cli.command("containers")
+@click.option(
+    "--study", "study_file", type=KNOWN_FILE, help="Study file (YAML); without it, the demo's."
+)
+@_row_options
+@output_folder(
+    "--output",
+    default=Path("results/containers"),
+    show_default=True,
+    fresh=True,
+    help="New folder to write.",
+)
+@_container_options
+@click.option("--logs", is_flag=True, help="Show every line of the containers, too.")
+@prints(_REPORT)
+def containers_command(
+    study_file: Path | None, output: Path, *, logs: bool, as_json: bool, **asked: Any
+) -> None:
+    """Run a study in containers of a Docker engine, and report.
+
+    Every party is a container, as in the file of `compose`, which is written, too. It takes 2 to
+    50 owners, and builds the image where it is missing. Afterwards containers, networks and volumes
+    are gone. Without --study it runs the demo's study and rows, of three owners or --owners.
+
+    \b
+    Example:
+      dppca-simulate containers --owners 10
+      dppca-simulate containers --study heart.yaml --owner hospital=hospital.csv \\
+          --owner clinic=clinic.csv --output heart
+    """
+    import tempfile
+
+    from dppca.deploy.simulation.containers.answer import report_folder
+    from dppca.deploy.simulation.containers.engine import open_client
+    from dppca.deploy.simulation.containers.trial import MOST_OWNERS, run_folder
+
+    def said(line: str) -> None:
+        if not as_json:
+            tell(line)
+
+    with open_client() as client, tempfile.TemporaryDirectory(prefix="dppca-demo-") as place:
+        if study_file is None:
+            study, more = _of_the_demo(Path(place), asked)
+        else:
+            study, more = _read_study(study_file), {}
+        topology, holdings = _write_composed(output, study, most=MOST_OWNERS, **{**asked, **more})
+        for line in holdings.alarms:
+            said(line)
+        run_folder(client, output, topology, said=said, every=logs)
+    _emit_report(report_folder(output, command="containers"), as_json=as_json)
+
+
+def _of_the_demo(place: Path, asked: Mapping[str, Any]) -> tuple[Study, dict[str, Any]]:
+    """Return the demo's study, and its options; refuse what belongs to somebody's own rows."""
+    from dppca.deploy.simulation.demo import KEY, SEED, TARGET, demo_study, demo_table
+    from dppca.deploy.simulation.holdings import write_table
+
+    given = ("own", "data", "formats", "mappings", "keys", "split", "target")
+    if any(asked[name] for name in given):
+        raise SettingError("--study is missing: rows and what is said of them belong to a study")
+    study = demo_study()
+    data = write_table(demo_table(), place, stem="rand-hie", like=Path("rows.csv"))
+    owners = len(study.owners) if asked["owners"] is None else asked["owners"]
+    more = {"data": data, "owners": owners, "keys": (KEY,), "target": TARGET, "seed": SEED}
+    return study, more
+
+
+def _write_composed(
+    output: Path,
+    original: Study,
+    *,
+    most: int,
+    own: tuple[str, ...],
+    data: Path | None,
+    formats: tuple[str, ...],
+    mappings: tuple[str, ...],
+    keys: tuple[str, ...],
+    owners: int | None,
+    split: str | None,
+    seed: int,
+    target: str | None,
+    trust: str | None,
+    colluders: int | None,
+    openers: int | None,
+    spares: int | None,
+    image: str,
+    rename_owners: bool,
+) -> tuple[Topology, Holdings]:
+    """Write the folder of a study in containers; ``most`` owners are possible."""
     from dppca.deploy.simulation.aggregation import choose_aggregation
-    from dppca.deploy.simulation.containers.folder import ComposedFolder, ComposedOwner, write_study
+    from dppca.deploy.simulation.containers.folder import require_number, write_study
     from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import with_owners
     from dppca.deploy.simulation.holdings import find_key
 
-    original = _read_study(study_file)
     readings = _readings(own, formats, mappings)
     files, names, split = _choose_rows(
         original, own, data, owners, split, rename=rename_owners, readings=readings
     )
+    require_number(names if isinstance(names, int) else len(names), most)
     study = with_owners(original, names)
     aggregation = choose_aggregation(
         original, trust=trust, colluders=colluders, openers=openers, spares=spares
@@ -399,20 +501,7 @@ def compose_command(
             text_format=readings[""].text_format,
             readings=_own_readings(readings, data),
         )
-    composed_folder = ComposedFolder(
-        study=study.name,
-        digest=study.digest if aggregation is None else None,
-        folder=str(output),
-        owners=[ComposedOwner(name, table.num_rows) for name, table in holdings.owners.items()],
-        alarms=[*holdings.alarms],
-    )
-    rows = ", ".join(f"{each.name} {each.rows:,}" for each in composed_folder.owners)
-    lines = [
-        *holdings.alarms,
-        f"wrote {output}; rows: {rows}",
-        f"next: cd {quote(str(output))} && docker compose up && dppca-simulate report .",
-    ]
-    emit(composed_folder, "\n".join(lines), as_json=as_json)
+    return topology, holdings
 
 
 @cli.command("report")

@@ -22,7 +22,7 @@ from dppca.deploy.simulation.run_report import SimulationReport
 from dppca.deploy.simulation.runner import FederationRun, owner_run, read_synthesis
 
 
-def report_folder(folder: Path) -> SimulationReport:
+def report_folder(folder: Path, *, command: str = "report") -> SimulationReport:
     """Write the report of a folder from `folder.write_folder` into ``results``.
 
     Raise `NotReadyError` if the study has not run to its end, `ArtefactError` if the folder is of
@@ -44,7 +44,7 @@ def report_folder(folder: Path) -> SimulationReport:
         [f"{owner}: {line}" for owner, (_, alarms) in read.items() for line in alarms],
     )
     request = ExperimentRequest(
-        command="report",
+        command=command,
         study=study,
         data=files,
         target=trial["target"],

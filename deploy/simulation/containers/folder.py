@@ -18,7 +18,8 @@ from dppca.deploy.simulation.evaluate import check_target
 from dppca.deploy.simulation.holdings import FileReading, Holdings, hold_rows, write_table
 from dppca.owner.records.text_format import USUAL, TextFormat
 
-LEAST_OWNERS, MOST_OWNERS = 2, 20  # containers of one machine
+LEAST_OWNERS = 2  # with one there is nothing to join
+MOST_COMPOSED = 20  # owners, each with a network: an engine's own pools hold some thirty
 TRIAL, ROWS, RESULTS, HELD_OUT = "trial.json", "rows", "results", "held-out"
 _ENVIRONMENT = """\
 # What may be changed before `docker compose up`; what the study asks for is in study.yaml, which
@@ -59,6 +60,7 @@ In `results/`:
 | `components.npz`, `study.json` | the released components, and the study as the curator shows it |
 | `synthetic-coded.parquet`, `synthetic-decoded.parquet` | rows that the owners published |
 | `*.intoto.json` | the envelopes of these files: digest, receipt, signature |
+| `ca.pem` | the certificate by which they are verified |
 | `OWNER/contribute.json` | what was charged to the owner's ledger |
 | `OWNER/components.json`, `OWNER/synthesize.json` | what the owner's other commands reported |
 | `OWNER/milliseconds.json` | how long the owner's commands took in the last `up` |{judged}
@@ -96,6 +98,12 @@ class ComposedFolder:
     alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]
 
 
+def require_number(n_owners: int, most: int) -> None:
+    """Raise `SettingError` for too few owners, or more than ``most``."""
+    if not LEAST_OWNERS <= n_owners <= most:
+        raise SettingError(f"containers serve {LEAST_OWNERS} to {most} owners, not {n_owners}")
+
+
 def write_folder(
     folder: Path, topology: Topology, rows: Mapping[str, Path], *, held_out: Path | None
 ) -> None:
@@ -104,13 +112,8 @@ def write_folder(
     ``folder`` is missing or empty. The files in ``rows``, one for each owner, are moved here, and
     so is ``held_out``, rows that no owner has, on which models are tried; None tries none. The
     topology's names of these files are set here. Raise `SettingError` if the folder is not empty,
-    or cannot be written, if there are too few or too many owners, or as `require_names` does.
+    or cannot be written, or as `require_names` does.
     """
-    n_owners = len(topology.study.owners)
-    if not LEAST_OWNERS <= n_owners <= MOST_OWNERS:
-        raise SettingError(
-            f"containers serve {LEAST_OWNERS} to {MOST_OWNERS} owners, not {n_owners}"
-        )
     require_names(topology.study.owners)
     suffix = rows[topology.study.owners[0]].suffix
     judged = None if held_out is None else HELD_OUT + held_out.suffix

@@ -126,6 +126,7 @@ def compose_text(topology: Topology) -> str:
         "train": _train(topology),
         **_judged(topology),
         "owners": " ".join(owners),
+        "first": owners[0],
         "rows": topology.rows,
         "study_file": topology.study_file,
         "result_folder": topology.result_folder,

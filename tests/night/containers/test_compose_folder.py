@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -72,7 +73,7 @@ def up(folder: Path) -> Iterator[subprocess.CompletedProcess[str]]:
     finally:
         down = compose(folder, "down", "--volumes", "--timeout", "5")
         assert down.returncode == 0, down.stderr
-    made = {"label": f"com.docker.compose.project={folder.name}"}
+    made: dict[str, Any] = {"label": f"com.docker.compose.project={folder.name}"}
     assert engine().containers.list(all=True, filters=made) == []
     assert engine().networks.list(filters=made) == []
     assert engine().volumes.list(filters=made) == []

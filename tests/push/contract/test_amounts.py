@@ -38,6 +38,7 @@ LINES = {
     "dppca-curator plan": "study.yaml --rows 100",
     "dppca-simulate run": "--study study.yaml --data study.yaml --owners 2 --output o --refine sex",
     "dppca-simulate compose": "--study study.yaml --data study.yaml --owners 2 --output o",
+    "dppca-simulate containers": "--study study.yaml --data study.yaml --owners 2 --output o",
 }
 STUDY = """
 name: s

@@ -71,6 +71,7 @@ WRITERS = {
     "curator/operator/client.py",
     "curator/planning/plot.py",
     "deploy/simulation/containers/folder.py",
+    "deploy/simulation/containers/image.py",  # build/pip of the checkout, while it builds
     "deploy/simulation/experiment.py",
     "deploy/simulation/runner.py",
     "owner/commands/check.py",
