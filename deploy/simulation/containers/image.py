@@ -1,9 +1,8 @@
 """The image of curator and owners, built through the ``docker`` package in a checkout.
 
-``python -m dppca.deploy.simulation.containers.image`` makes it and the demo's (``make image``);
-`ensure_image` makes the first where it is missing. What a build makes besides has no name and is
-removed, whether it ends, fails or is interrupted; only `main` names stages, so that the next build
-finds them.
+`ensure_image` makes it where it is missing; ``make image`` (`deploy/compose.sh`) makes it with the
+demo's, and names its stages, so that the next build finds them. What a build makes besides has no
+name here and is removed, whether it ends, fails or is interrupted.
 
 What this machine's pip needs to reach its registry comes into ``build/pip``, for the stage that
 builds and no other.
