@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.moments import compute_moments, unpack
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise, check_range
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.sensitivity import BallShape, Sensitivity, sensitivity
 from dppca.common.kernel.schema.coding import encode_unit_ball
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
@@ -61,7 +61,7 @@ def release_second_moment(
     calibration = plan_second_moment(
         d, n_rows=n_rows, resolution_bits=resolution_bits, calibrate=calibrate
     )
-    layout = ball_layout(d, resolution_bits, calibration.law)
+    layout = ball_layout(d, resolution_bits, calibration.law.of_entries)
     if caution is not None:
         caution(calibration, layout)
     coded = encode_unit_ball(rows / row_norm, resolution_bits=resolution_bits)
@@ -81,13 +81,14 @@ def plan_second_moment(
     """Plan a release's noise from public numbers; raise as `release_second_moment`."""
     shape = BallShape(n_columns=d, with_sums=False)
     calibration = calibrate(sensitivity(shape, resolution_bits=resolution_bits))
-    if calibration.law.halves_products and d > 1:
-        calibration = replace(calibration, law=calibration.law.halve_products(up=True))
+    law = calibration.law.of_entries
+    if law.halves_products and d > 1:
+        calibration = replace(calibration, law=law.halve_products(up=True))
     check_range(
         calibration,
         resolution_bits=resolution_bits,
         max_rows=n_rows,
-        n_entries=ball_layout(d, resolution_bits, calibration.law).n_entries,
+        n_entries=ball_layout(d, resolution_bits, calibration.law.of_entries).n_entries,
         n_owners=1,
         largest_weight=Fraction(1),
     )
@@ -95,7 +96,7 @@ def plan_second_moment(
 
 
 @lru_cache(maxsize=64)
-def ball_layout(d: int, resolution_bits: int, law: NoiseLaw) -> Layout:
+def ball_layout(d: int, resolution_bits: int, law: IndependentLaw) -> Layout:
     """Return the layout of the products of d columns in the unit ball, without sums."""
     return Layout(
         kinds=(ColumnKind.NUMERIC,) * d,

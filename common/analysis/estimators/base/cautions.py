@@ -38,6 +38,7 @@ from dppca.common.analysis.estimators.base.weight_noise import WeightPlan
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.schema import Layout
 
 
@@ -108,7 +109,8 @@ def warn_of_drowned_components(
     ``noise`` belongs to each vector in the sum and ``owner_rows`` the rows behind each; ``most`` is
     the largest variance of all columns together, or the largest mean of squared norms.
     """
-    one = entry_noise(layout, deviation=noise.law.of_products.deviation, owner_rows=owner_rows)
+    product = noise.law.deviation_of(Noised.PRODUCT, layout)
+    one = entry_noise(layout, deviation=product, owner_rows=owner_rows)
     edge = 2.0 * one * math.sqrt(layout.n_columns)
     if edge > most and _spends(estimator):
         warnings.warn(
