@@ -145,7 +145,8 @@ _NO_QUESTION = {
         "a study releases sums, which have no smallest or largest value: that is one person's",
     ),
     **dict.fromkeys(("mode", "count", "proportion"), "ask for `share`"),
-    **dict.fromkeys(("regression", "linear"), "ask for `ols`"),
+    "regression": "ask for `ols` of a number, for `logit` of two labels",
+    "linear": "ask for `ols`",
     "logistic": "ask for `logit`",
 }
 

@@ -132,7 +132,11 @@ def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> 
         except FileNotFoundError as error:
             raise ArtefactError(f"{error.filename} is missing: use another backup") from error
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"the backup cannot be restored: {error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(
+                f"the backup cannot be restored to {state}: {reason}: correct that, then run the "
+                "same command again; the backup is unchanged"
+            ) from error
         finally:
             with suppress(OSError):  # left for the next attempt, which writes it again
                 draft.unlink(missing_ok=True)

@@ -95,7 +95,7 @@ def require_issued(certificate: bytes, ca: bytes, *, what: str) -> None:
         raise SignatureError(
             f"the certificate of {what} was not signed by the authority that was given, "
             f"{given.name} (SHA-256 {given.fingerprint}). It says that authority "
-            f"{_common_name(document.issuer)} signed it"
+            f"{_common_name(document.issuer)} signed it: if that was yours, give its ca.pem (--ca)"
         ) from error
 
 

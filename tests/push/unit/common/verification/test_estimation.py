@@ -113,6 +113,7 @@ def test_a_refusal_names_what_is_hidden_and_promises_nothing_where_a_strength_is
     ("question", "told"),
     [
         (("percentile", "age"), "ask for `quantile`, such as `quantile age 0.9`"),
+        (("regression", "sex", "age"), "ask for `ols` of a number, for `logit` of two labels"),
         (("survival", "age", "sex"), "counted no cells of age beside sex"),
         (("median", "work"), "work is not a number: ask for `share`"),
         (("median", "age", "--by", "sex"), "no cells of age beside sex: that needs a table of"),

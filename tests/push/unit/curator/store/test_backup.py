@@ -1,5 +1,7 @@
+import errno
 import hashlib
 import json
+import os
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -10,6 +12,7 @@ import pytest
 from dppca.common.kernel.errors import ArtefactError, SettingError, StoreError, StoreVersionError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
+from dppca.curator.store import backup as backups
 from dppca.curator.store.backup import MANIFEST, back_up, restore
 from dppca.curator.store.tables import STORE_VERSION
 from dppca.curator.study import lifecycle
@@ -147,6 +150,20 @@ def test_restoring_can_begin_again(tmp_path: Path, backup: Path) -> None:
     with pytest.raises(ArtefactError, match="missing"):
         restore(backup, tmp_path / "new")
     aside.rename(blob)
+    restore(backup, tmp_path / "new")
+    SqliteStore(tmp_path / "new").close()
+
+
+def test_a_full_disk_says_how_a_restore_goes_on(
+    tmp_path: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backups, "_copy", full)
+        with pytest.raises(StoreError, match=r"No space left on device: .* same command again"):
+            restore(backup, tmp_path / "new")
     restore(backup, tmp_path / "new")
     SqliteStore(tmp_path / "new").close()
 
