@@ -37,6 +37,13 @@ _BLOCK_BYTES = 2 << 20  # parsed at once
 _NAMED_ROWS = 1000  # numbers of rows kept for each fault
 _MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|[\r\n]")
+_OTHERS = {
+    b"\x1f\x8b": "packed by gzip: name it .csv.gz",
+    b"PK\x03\x04": "a workbook or another packed file: name it .xlsx, or unpack it",
+    b"PAR1\x15": "Parquet: name it .parquet",
+    b"$FL2@(#)": "a file of SPSS: name it .sav",
+}
+"""First bytes of files that are no text, whatever their names say: no line of them is a header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +119,7 @@ def _is_sound(block: bytes, lines: Lines, n_columns: int, mark: bytes) -> bool:
 def _names(title: str, header: bytes, mark: bytes) -> tuple[str, ...]:
     fields, closed = split_fields(header, header.count(mark) + 1, mark)
     if b"\0" in header:
-        packed = header.startswith(b"\x1f\x8b")
-        cure = (
-            "packed by gzip: name it .csv.gz" if packed else "not text in UTF-8: save it so, as CSV"
-        )
-        raise DataError(f"{title} is {cure}")
+        raise DataError(f"{title} is not text in UTF-8: save it so, as CSV")
     if not closed:
         raise DataError(
             f"the first line of {title} leaves a quote open: name the columns in one line"
@@ -211,6 +214,9 @@ def _after_titles(blocks: Iterator[bytes], stored: StoredFile) -> Iterator[bytes
     """Blocks from the header on, in UTF-8."""
     form, n_skipped = stored.text_format, 0
     for number, block in enumerate(blocks):
+        for start, cure in _OTHERS.items():
+            if number == 0 and block.startswith(start):
+                raise DataError(f"{stored.title} is {cure}")
         if number == 0 and form.encoding != UTF_8 and block.startswith(_MARK):
             raise DataError(
                 f"{stored.title} begins as a file in UTF-8 does: leave `encoding` out of its format"

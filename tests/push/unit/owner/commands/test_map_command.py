@@ -1,11 +1,12 @@
 """`map` proposes, asks, and writes a file that only its owner can read."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.shell.dictionaries.recognition import read_dictionary
 from dppca.common.shell.sheets import read_sheets
 from dppca.owner.cli import cli
@@ -54,6 +55,24 @@ def test_a_file_of_excel_is_mapped_without_a_line_of_code(folder: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert "site-only" in path.read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("begins", "told"),
+    [
+        (gzip.compress(b"Sex;Age\nm;1\n" * 400), "packed by gzip: name it .csv.gz"),
+        (b"PK\x03\x04\n\nSex,Age\nm,1\n", "name it .xlsx, or unpack it"),
+        (b"PAR1\x15\x04\nSex,Age\nm,1\n", "is Parquet: name it .parquet"),
+        (b"$FL2@(#)\nSex,Age\nm,1\n", "is a file of SPSS: name it .sav"),
+    ],
+)
+def test_no_line_of_another_kind_of_file_is_taken_for_a_header(
+    folder: Path, begins: bytes, told: str
+) -> None:
+    (folder / "odd.csv").write_bytes(begins)
+    failed = map_file(folder, "odd.csv", "--yes", expected=DataError.exit_code)
+    assert told in failed["message"]
+    assert not (folder / "mappings").exists()
 
 
 def test_doubtful_labels_wait_and_a_file_that_is_there_needs_again(folder: Path) -> None:
