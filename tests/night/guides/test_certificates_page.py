@@ -16,9 +16,9 @@ from dppca.curator.certificates.revocation import list_certificates
 from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
+from tests.support.moved_clock import MovedClock
 from tests.support.page_shell import PageShell, read_blocks
 from tests.support.patience import wait_until
-from tests.support.requirements import miss
 from tests.support.sites import OwnerSite, policy_text
 from tests.support.studies import make_study
 
@@ -137,16 +137,13 @@ def test_a_year_later_the_pages_commands_replace_what_has_ended(
     daemon: Curator, shell: PageShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon's and the owner's certificates have ended; the authority's has not."""
-    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-    if library is None:
-        miss("faketime", "apt-get install faketime")
+    clock = MovedClock(tmp_path)
     shell.run("init")
     daemon.stop()
 
-    later = {"LD_PRELOAD": str(library), "FAKETIME": "+400d", "DONT_FAKE_MONOTONIC": "1"}
-    later["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
-    shell.variables |= later
-    for name, value in later.items():
+    clock.move(timedelta(days=400))
+    shell.variables |= clock.variables
+    for name, value in clock.variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(Exception, match="certificate of curator hub expired on"):
         daemon.start()
