@@ -291,7 +291,7 @@ EXPERIMENTS = tuple(
         notes=notes,
         kept=Scope(
             source=PaperSource(table),
-            runs=5 if figure == 2 else 2,
+            runs=2 if figure == 4 else 5,
             without=(CENTRAL,) if figure == 3 else (),
         ),
         missing="curves without numbers",
