@@ -87,7 +87,8 @@ def test_the_study_runs_to_its_end_and_leaves_results(demo: Demo) -> None:
         assert (folder / name).stat().st_size > 0
     for owner in OWNERS:
         charge = json.loads((folder / owner / "contribute.json").read_text())
-        assert (charge["owner"], charge["charged_epsilon"]) == (owner, "1")
+        assert (charge["owner"], charge["epsilon"], charge["delta"]) == (owner, "1", "0.000001")
+        assert (charge["charged_epsilon"], float(charge["charged_rho"]) > 0) == ("0", True)
 
 
 def test_no_key_and_no_row_is_in_a_log_or_an_environment_variable(
