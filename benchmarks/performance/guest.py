@@ -2,10 +2,11 @@
 
 ``python guest.py NAME TABLE.npz COUNT EPSILON DELTA SEED`` answers ``fit`` and ``rows`` with the
 seconds they took, ``peak`` with the most memory it has held, in MiB; ``save FILE.npy`` writes what
-was made last. Makers of components have COUNT of them, by ``fit`` and the clock, of a table with
-``rows``, their bound ``norm`` and bounds of the columns, ``lower`` and ``upper``. Makers of rows
-have COUNT of these, by processor seconds, as they are in the table: codes, or values where the
-library takes these. It imports nothing of ours but what answers lines.
+was made last. Makers of components have COUNT of them, or if NAME ends with ``covariance`` what
+they make a covariance of, by ``fit`` and the clock, of a table with ``rows``, their bound ``norm``
+and bounds of the columns, ``lower`` and ``upper``. Makers of rows have COUNT of these, by processor
+seconds, as they are in the table: codes, or values where the library takes these. It imports
+nothing of ours but what answers lines.
 """
 
 import sys
@@ -55,11 +56,11 @@ def _diffprivlib(
         "centered": "centred" in name,
         "random_state": int(seed),
     }
-    return lambda: models.PCA(**settings).fit(table["rows"]).components_
+    return lambda: _answer(models.PCA(**settings).fit(table["rows"]), name)
 
 
 def _opendp(
-    _name: str, table: Mapping[str, Any], count: int, epsilon: float, _seed: float
+    name: str, table: Mapping[str, Any], count: int, epsilon: float, _seed: float
 ) -> Components:
     import numpy as np
     import opendp.prelude as dp
@@ -75,7 +76,11 @@ def _opendp(
     }
     pca: Any = dp.sklearn.decomposition.PCA  # type: ignore[attr-defined]
     rows = np.ascontiguousarray(table["rows"], np.float64)
-    return lambda: pca(**settings).fit(rows).components_
+    return lambda: _answer(pca(**settings).fit(rows), name)
+
+
+def _answer(fitted: Any, name: str) -> Any:
+    return fitted.get_covariance() if name.endswith("covariance") else fitted.components_
 
 
 def _sdv(

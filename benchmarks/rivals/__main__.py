@@ -47,7 +47,8 @@ def cli(
     """Set our synthetic rows, components or intervals beside those of other makers.
 
     NAME is a data set (nltcs, demo, adult) for synthetic rows, pca for components of one table,
-    parties for components of several parties' tables, or estimates for intervals.
+    laws for these and a covariance under each law, parties for components of several parties'
+    tables, or estimates for intervals.
 
     \b
     Examples:

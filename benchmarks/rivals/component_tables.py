@@ -30,11 +30,12 @@ from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.accumulation import accumulate_moments
-from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
-from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate, noise_moments
 from dppca.common.kernel.schema import Categorical, Column, Schema
 from dppca.common.kernel.study import Study
+from dppca.curator.planning.covariance_noise import JOINT_BITS, JOINT_SUM_WEIGHT
 
 BOX, BALL = "by attributes", "rows in a ball"
 MOST_COMPONENTS = 10
@@ -87,15 +88,30 @@ def read_table(name: str) -> ComponentTable:
 
 
 def table_study(
-    table: ComponentTable, form: str, *, owners: int, epsilon: str, delta: str | None
+    table: ComponentTable,
+    form: str,
+    *,
+    owners: int,
+    epsilon: str,
+    delta: str | None,
+    law: str | None = None,
 ) -> Study:
-    """A study of the table: its attributes as they are, or its rows in a ball."""
+    """A study of the table: its attributes as they are, or its rows in a ball.
+
+    ``law`` gives it what the product proposes for that law; without it, all is as it is by default.
+    """
     schema: dict[str, Any] = {"attributes": table.attributes}
     if form == BALL:  # a schema's ball has radius 1
         scale = {"type": "numeric", "centre": 0, "scale": table.norm}
         names = [{"name": f"x{index}", **scale} for index in range(table.rows.shape[1])]
-        schema = {"row_norm": {}, "attributes": names}
+        halved = {"halved_products": True} if law == "gaussian" else {}
+        schema = {"row_norm": halved, "attributes": names}
     privacy, components = state_privacy(epsilon, delta), {"count": MOST_COMPONENTS}
+    if law is not None:
+        privacy["mechanism"] = law
+        components["count"] = min(MOST_COMPONENTS, table.rows.shape[1] - 1)
+    if law == "matrix-laplace":
+        schema |= {"sum_weight": JOINT_SUM_WEIGHT, "resolution_bits": JOINT_BITS}
     return state_study("rivals", schema, privacy, owners=owners, components=components)
 
 
@@ -123,7 +139,7 @@ def release(table: ComponentTable, study: Study, form: str, *, seed: int) -> Rel
     vectors, n_rows = [], []
     for part in deal(len(table.rows), len(study.owners), seed):
         moments = accumulate_moments(study.table, [column[part] for column in given])
-        vectors.append(add_noise(moments.packed, calibration, entropy=entropy))
+        vectors.append(noise_moments(study, calibration, moments, entropy=entropy))
         n_rows.append(moments.n_rows)
     return Released(study, calibration, vectors, n_rows)
 

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.experiment import cells_text, fill_tables, markdown_table
-from benchmarks.rivals import estimates, parties, pca, synthetic
+from benchmarks.rivals import estimates, laws, parties, pca, synthetic
 from benchmarks.rivals.cells import RivalRun
+from benchmarks.rivals.component_tables import SMALL_ROWS
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.trials import REAL
 from dppca.common.kernel.errors import SettingError
 
 JSON_FILE, PAGE = ROOT / "docs/evidence/comparison.json", ROOT / "docs/explanation/comparison.md"
-_MODULES = {"pca": pca, "parties": parties, "estimates": estimates}
+_MODULES = {"pca": pca, "laws": laws, "parties": parties, "estimates": estimates}
 NAMES = (*synthetic.SUBJECTS, *_MODULES)
 _TABLES = {
     "singles": "one-way",
@@ -82,7 +83,7 @@ def page(sections: Mapping[str, Mapping[str, Any]]) -> str:
     tables = {
         "added": _added_table(found),
         "replaced": _replaced_table(found),
-        "pca": _pca_table(found["pca"]),
+        "laws": _laws_table(found["laws"]),
         "parties": _parties_table(found["parties"]),
         "estimates": _interval_table(sections["estimates"]["cells"], whole=False),
     }
@@ -140,10 +141,20 @@ def _replaced_table(found: Mapping[str, _Cells]) -> str:
     return markdown_table(header, rows)
 
 
-def _pca_table(cells: _Cells) -> str:
-    """The first three components: of a small table that all could do, and of a whole one."""
-    columns = [("nltcs, 1,000 rows", "0.1"), ("nltcs, 1,000 rows", "0.2"), ("adult", "0.2")]
-    return _captured_table(cells, pca.CONTESTANTS, columns, 3)
+def _laws_table(cells: _Cells) -> str:
+    """What three components capture and the covariance's error, by law and library."""
+    small = laws.SMALL.format("8", SMALL_ROWS)
+    columns = [(small, "0.1"), (small, "0.2"), ("104 columns", "0.2")]
+    rows = []
+    for who in (pca.EXACT, pca.RANDOM, *laws.OURS, *pca.GUESTS):
+        row = [who]
+        for subject, epsilon in columns:
+            cell = cells.get((subject, who, epsilon)) or cells.get((subject, who, "")) or {}
+            error = _mean(cell.get("spectral"), 0)
+            row.append(f"{_three(cell, 'captured')}; {error}" if "captured" in cell else "–")
+        rows.append(row)
+    header = ["release", *(f"{subject.split(',')[0]}, ε = {each}" for subject, each in columns)]
+    return markdown_table(header, rows)
 
 
 def _parties_table(cells: _Cells) -> str:
@@ -200,6 +211,8 @@ def section_text(name: str, section: Mapping[str, Any]) -> str:
         tables = _synthetic_table(cells)
     elif name == "estimates":
         tables = _interval_table(cells, whole=True)
+    elif name == "laws":
+        tables = _every_law(cells)
     else:
         by = "owners" if name == "parties" else "components"
         contestants = parties.CONTESTANTS if name == "parties" else pca.CONTESTANTS
@@ -210,6 +223,19 @@ def section_text(name: str, section: Mapping[str, Any]) -> str:
         f"{facts['memory']}, Python {facts['Python']}, numpy {facts['numpy']}."
     )
     return "\n".join([tables, *_not_run(cells), made, ""])
+
+
+def _every_law(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Return every cell of the comparison of laws."""
+    rows = [
+        [
+            *(each[name] for name in laws.BY),
+            _shown(each.get("captured")),
+            _shown(each.get("spectral"), 0),
+        ]
+        for each in cells
+    ]
+    return markdown_table(["subject", "release", "ε", "captured", "spectral"], rows, words=(0, 1))
 
 
 def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:

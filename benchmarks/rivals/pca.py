@@ -42,7 +42,7 @@ OURS = {
 }
 GUESTS = ("diffprivlib, δ = 0", "diffprivlib, centred rows, δ = 0", "OpenDP, δ = 0")
 CONTESTANTS = (EXACT, RANDOM, *OURS, *GUESTS)
-_ENVIRONMENTS = {
+ENVIRONMENTS = {
     "diffprivlib": ("diffprivlib-0.6.6", ("diffprivlib==0.6.6", "scikit-learn<1.6")),
     "OpenDP": ("opendp-0.16.0", ("opendp[scikit-learn]==0.16.0",)),
 }
@@ -91,7 +91,7 @@ def captured(subject: str, contestant: str, epsilon: str, split: int, components
 def _guest_components(
     table: ComponentTable, who: str, components: int, epsilon: str, split: int
 ) -> NDArray[np.float64]:
-    python = find_environment(*_ENVIRONMENTS[who.split(",")[0]])
+    python = find_environment(*ENVIRONMENTS[who.split(",")[0]])
     lower, upper = table.bounds
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         given, saved = Path(scratch) / "table.npz", Path(scratch) / "components.npy"
