@@ -501,8 +501,6 @@ class Study(BaseModel):
                 "and who does not take part for want of room tells that it has more than its part: "
                 f"take {_MANY_ROWS} or more, or leave it out"
             )
-        if self.continues is not None:
-            raise ValueError(f"{by}: a study whose numbers of rows are secret is not continued yet")
         if self.covariance is Covariance.WITHIN:
             raise ValueError(
                 f"covariance: within divides by each owner's number of rows, which {by} keeps "

@@ -46,21 +46,13 @@ class Refinement:
 def choose_refinement(
     study: Study, target: str | None, epsilon: str | float | Decimal | None
 ) -> Refinement | None:
-    """Return the second study that is asked for; `SettingError` if the two do not fit.
-
-    A study that keeps the number of rows secret cannot be continued yet.
-    """
+    """Return the second study that is asked for; `SettingError` if the two do not fit."""
     if target is None and epsilon is None:
         return None
     if target is None or epsilon is None:
         raise SettingError(
             "a second study needs both: the attribute that its trees predict, and what its "
             "releases may cost (refine and refine epsilon)"
-        )
-    if study.has_secret_rows:
-        raise SettingError(
-            f"study {study.name} keeps the number of rows secret (neighbours: added), so no second "
-            "study can continue it yet: leave it out (refine and refine epsilon)"
         )
     try:
         amount = parse_positive(epsilon)

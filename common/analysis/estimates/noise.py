@@ -122,15 +122,15 @@ class Noise:
     """Noise of k numbers, linear in uncorrelated noises of variance 1.
 
     ``contributions`` has shape (k, m): each of the ``copies`` (m,) of a noise contributes as much;
-    ``excess`` (m,) is its excess kurtosis. With ``shares_rows`` the first is that of the number of
-    rows, which is the same in all numbers of a release. All are independent but those of ``joint``
-    parts.
+    ``excess`` (m,) is its excess kurtosis. The first ``shares_rows`` are those of numbers of rows,
+    each the same in all numbers of a release: the study's and, of two, that of the one that
+    continues it. All are independent but those of ``joint`` parts.
     """
 
     contributions: Array
     copies: Array
     excess: Array
-    shares_rows: bool = False
+    shares_rows: int = 0
     joint: tuple[JointPart, ...] = ()
 
     @cached_property
@@ -177,16 +177,16 @@ class Noise:
 
     def beside(self, other: Noise) -> Noise:
         """Return the noise of the sums with k numbers whose noise is independent but for rows'."""
-        if other.shares_rows and not self.shares_rows:
+        if other.shares_rows > self.shares_rows:
             return other.beside(self)
         first, own = other.contributions, self.contributions
-        shared = int(other.shares_rows)
-        if shared:
-            own = np.concatenate([own[:, :1] + first[:, :1], own[:, 1:]], axis=1)
+        shared, excess = other.shares_rows, self.excess.copy()
+        excess[:shared] = np.maximum(excess[:shared], other.excess[:shared])  # 0: not in it
+        rows = own[:, :shared] + first[:, :shared]
         return Noise(
-            np.concatenate([own, first[:, shared:]], axis=1),
+            np.concatenate([rows, own[:, shared:], first[:, shared:]], axis=1),
             np.concatenate([self.copies, other.copies[shared:]]),
-            np.concatenate([self.excess, other.excess[shared:]]),
+            np.concatenate([excess, other.excess[shared:]]),
             self.shares_rows,
             (
                 *self.joint,
@@ -197,12 +197,19 @@ class Noise:
             ),
         )
 
-    def with_rows(self, moved: Array, entry: EntryNoise) -> Noise:
-        """Return the noise with that of the number of rows; ``moved`` is ``G - P``, shape (k,)."""
+    def with_rows(self, moved: Array, entry: EntryNoise, *, continued: bool = False) -> Noise:
+        """Return the noise with that of the number of rows; ``moved`` is ``G - P``, shape (k,).
+
+        The number is the study's or, with ``continued``, that of the study that continues it.
+        """
         if not entry.of_rows:
             return self
         excess = np.array([entry.excess * (1 if entry.columns is None else 2)])  # 2: at most
-        rows = Noise(-entry.of_rows * moved[:, None], np.ones(1), excess, True)
+        rows = Noise(-entry.of_rows * moved[:, None], np.ones(1), excess, 1)
+        if continued:  # its excess is that of many cells: at most one's
+            before = np.zeros_like(rows.contributions)
+            numbers = np.concatenate([before, rows.contributions], axis=1)
+            rows = Noise(numbers, np.ones(2), np.concatenate([np.zeros(1), excess]), 2)
         return rows.beside(self)
 
 

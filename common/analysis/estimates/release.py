@@ -32,8 +32,8 @@ from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import unpack, unpack_histograms, unpack_tables
 from dppca.common.kernel.privacy.composition import compose_guarantee
+from dppca.common.kernel.privacy.counted_rows import count_deviation
 from dppca.common.kernel.privacy.mechanisms import Calibration
-from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.partitions import TableCells
@@ -101,7 +101,8 @@ class Counts:
         values = centred @ self.shares.ravel() + weights.mean(axis=1)  # all cells add up to one
         excess = np.full(weights.shape[1], self.entry.excess)
         noise = Noise(centred * self.entry.deviation, np.ones_like(excess), excess)
-        return Linear(values, noise.with_rows(centred @ self.shares.ravel(), self.entry))
+        moved = centred @ self.shares.ravel()
+        return Linear(values, noise.with_rows(moved, self.entry, continued=self.continued))
 
 
 @dataclass(frozen=True)
@@ -287,20 +288,20 @@ def expected_moments(
 def _entry_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) -> EntryNoise:
     """Noise of an entry; of a narrow law, with the variance of whole steps."""
     law, mechanisms = noise.law, noise.mechanisms(len(owner_rows))
+    layout, whole_steps = study.table.layout, 1.0
     deviation = entry_noise(
-        study.table.layout,
-        deviation=law.deviation,
-        owner_rows=owner_rows,
-        mechanisms=mechanisms,
+        layout, deviation=law.deviation, owner_rows=owner_rows, mechanisms=mechanisms
     )
     if law.width < _EXACT_BELOW and not law.is_joint:
         steps, cdf = np.arange(-_REACH, _REACH + 1), law.of_entries.cdf
         exact = float(steps**2 @ (cdf(steps) - cdf(steps - 1)))
-        deviation *= sqrt(exact) / law.deviation
-    of_rows, layout = 0.0, study.table.layout
-    if layout.with_count:
-        of_rows = deviation * law.deviation_of(Noised.ROWS, layout) / law.deviation
-    return EntryNoise(deviation, type(law), mechanisms, of_rows, law.degrees)
+        whole_steps = sqrt(exact) / law.deviation
+    of_rows = 0.0
+    if study.has_secret_rows:
+        of_rows = count_deviation(layout, noise, n_owners=len(owner_rows)) / sum(owner_rows)
+    return EntryNoise(
+        deviation * whole_steps, type(law), mechanisms, of_rows * whole_steps, law.degrees
+    )
 
 
 def _cell_noise(study: Study, noise: Calibration, owner_rows: Sequence[int]) -> EntryNoise:

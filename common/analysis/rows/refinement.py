@@ -34,10 +34,9 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.kernel.privacy.people import of_people
-from dppca.common.kernel.privacy.sensitivity import TablesShape, sensitivity
+from dppca.common.kernel.privacy.release import sensitivity_of
+from dppca.common.kernel.privacy.sensitivity import TablesShape
 from dppca.common.kernel.schema import Schema
-from dppca.common.kernel.schema.units import Person
 from dppca.common.kernel.study import GrownTrees, Study
 
 ROWS = 60_000
@@ -90,12 +89,12 @@ class PlannedRounds:
 
 
 def plan_rounds(study: Study, whole: Calibration, *, n_rows: int) -> PlannedRounds | None:
-    """Return a study's budget in two parts; None for a study that cannot be continued, or the ball.
+    """Return a study's budget in two parts; None for one that continues another, or the ball.
 
     ``whole`` is the study's calibration. A Gaussian budget is halved in rho, a pure one in epsilon.
     """
     table = study.table
-    if study.continues is not None or table.row_norm is not None or study.has_secret_rows:
+    if study.continues is not None or table.row_norm is not None:
         return None
     half = PrivacyCost(whole.charge.epsilon / 2, whole.charge.rho / 2).epsilon_at(whole.delta)
     delta = study.privacy.delta
@@ -107,10 +106,7 @@ def _measure(
 ) -> TreeSize:
     trees, leaves = size
     bits = first.table.resolution_bits
-    sens = sensitivity(TablesShape(trees), resolution_bits=bits)
-    if isinstance(first.unit, Person):
-        c = first.unit.rows_counted
-        sens = of_people(sens, n_entries=trees * leaves, rows_counted=c)
+    sens = sensitivity_of(first.table, TablesShape(trees), n_entries=trees * leaves)
     noise = calibrate_noise(
         every_law()[first.privacy.mechanism].of_continuation(),
         sens,
@@ -130,10 +126,6 @@ def require_refinable(first: Study, target: str, delta: Decimal | None) -> None:
     """
     if first.continues is not None:
         raise SettingError(f"study {first.name} continues another itself: refine that one")
-    if first.has_secret_rows:
-        raise SettingError(
-            f"study {first.name} keeps the number of rows secret: it cannot be continued yet"
-        )
     if target not in (attribute.name for attribute in first.table.attributes):
         raise SettingError(f"{target} is not an attribute of study {first.name}")
     if every_law()[first.privacy.mechanism].needs_delta != (delta is not None):
@@ -227,7 +219,8 @@ def refine(
     schema, privacy = kept.pop("schema"), kept.pop("privacy")
     for name in ("identities", "openers", "open_by", "deadline"):
         kept.pop(name, None)
-    for name in ("targets", "target_weight", "square_weight", "tables", "tables_weight"):
+    weights = ("target_weight", "square_weight", "count_weight", "tables_weight")
+    for name in ("targets", "tables", *weights):
         schema.pop(name, None)
     for name in ("scale", "nominal_epsilon"):
         privacy.pop(name, None)

@@ -4,12 +4,23 @@ The pooled vector's last entry is ``a 4^g n`` and noise, for the n rows of all o
 
     n^ = round(entry / (a 4^g)),        sd(n^) = s sqrt(m) / (a 4^g)                           (1)
 
-with s the deviation of the law's noise in this entry and m the noises in the pool. What is divided
-by n^ has no mean where n^ may be near 0: a release is used only if n^ is at least `LEAST` of its
-deviations. The rule looks at the noised number alone, so it costs nothing, and `chance_of_refusal`
-says before any charge how likely it is.
+with s the deviation of the law's noise in this entry and m the noises in the pool. A study that
+continues another releases tables alone, and no such entry: the K_t cells of each table add up to
+``t 4^g n`` and K_t noises, so their totals T_t are combined by inverse variances,
+
+    n^ = round(sum T_t/K_t / (t 4^g q)),    sd(n^) = s sqrt(m) / (t 4^g sqrt(q)),
+    q = sum 1/K_t.                                                                             (2)
+
+Its tables are of the rows at that time: the first study's n^ is of others. Both leave with their
+own noise under one relation, so what their difference tells of a person is in the sum of the two
+costs.
+
+What is divided by n^ has no mean where n^ may be near 0: a release is used only if n^ is at least
+`LEAST` of its deviations. The rule looks at the noised number alone, so it costs nothing, and
+`chance_of_refusal` says before any charge how likely it is.
 """
 
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -25,14 +36,28 @@ LEAST = 5.0
 
 
 def count_rows(pooled: NDArray[np.int64], layout: Layout) -> int:
-    """Return n^ of a pooled vector, shape (D,), of a layout that counts rows; it may be below 0."""
-    return round(int(pooled[-1]) / layout.count_unit)
+    """Return n^ of a pooled vector, shape (D,), whose number of rows is secret; it may be below 0.
+
+    It is (1) or, of tables alone, (2), in exact fractions.
+    """
+    if layout.with_count:
+        return round(int(pooled[-1]) / layout.count_unit)
+    ends = np.cumsum(layout.tables)[:-1]
+    totals = (Fraction(sum(cells.tolist()), len(cells)) for cells in np.split(pooled, ends))
+    return round(sum(totals) / (_table_precision(layout) * layout.table_unit))
 
 
 def count_deviation(layout: Layout, calibration: Calibration, *, n_owners: int) -> float:
-    """Return the standard deviation of n^, in rows, equation (1)."""
-    deviation = calibration.law.deviation_of(Noised.ROWS, layout)
-    return deviation * sqrt(calibration.mechanisms(n_owners)) / float(4**layout.resolution_bits)
+    """Return the standard deviation of n^, in rows, equation (1) or (2)."""
+    kind, law = (Noised.ROWS if layout.with_count else Noised.CELL), calibration.law
+    deviation = law.deviation_of(kind, layout) * sqrt(calibration.mechanisms(n_owners))
+    precision = 1 if layout.with_count else _table_precision(layout)
+    return deviation / (float(4**layout.resolution_bits) * sqrt(precision))
+
+
+def _table_precision(layout: Layout) -> Fraction:
+    """Return q of (2)."""
+    return sum((Fraction(1, cells) for cells in layout.tables), Fraction(0))
 
 
 def require_rows(
@@ -52,7 +77,7 @@ def require_rows(
 def chance_of_refusal(
     layout: Layout, calibration: Calibration, *, n_rows: int, n_owners: int
 ) -> float:
-    """Return the probability that n^ of n rows is refused: that of noise below ``5 sd - n``.
+    """Return the probability that n^ of (1) of n rows is refused: of noise below ``5 sd - n``.
 
     The tail is the law's, of a sum of as many noises as are in the pool, rounded down.
     """

@@ -200,30 +200,40 @@ def released_shape(schema: Schema) -> Shape | AddedShape:
 
 def schema_sensitivity(schema: Schema) -> Sensitivity:
     """Return the sensitivity of a release of this schema to one row or person, by its relation."""
-    added = schema.neighbours is NeighbourRelation.ADDED
+    return sensitivity_of(schema, sensitivity_shape(schema), **_rounded(schema))
+
+
+def sensitivity_of(
+    schema: Schema, shape: Shape, *, n_entries: int, n_halved: int = 0
+) -> Sensitivity:
+    """Return the sensitivity of counts of this ``shape``, by a schema's unit and relation.
+
+    ``n_entries`` and ``n_halved`` are those of `of_people`. A number of rows is an entry beside all
+    but tables alone, with the schema's weight.
+    """
+    if schema.neighbours is NeighbourRelation.REPLACED:
+        row = sensitivity(shape, resolution_bits=schema.resolution_bits)
+        if schema.unit is Unit.ROW:
+            return row
+        return _replaced_person(schema, shape, n_entries=n_entries, n_halved=n_halved)
+    added = _added(schema, shape)
     if schema.unit is Unit.ROW:
-        return _added(schema) if added else _replaced(schema)
-    if not added:
-        return _replaced_person(schema)
-    return of_people(_added(schema), rows_counted=schema.rows_counted, **_rounded(schema))
+        return added
+    c = schema.rows_counted
+    return of_people(added, n_entries=n_entries, n_halved=n_halved, rows_counted=c)
 
 
-def _replaced(schema: Schema) -> Sensitivity:
-    """Return the sensitivity to one replaced row, whatever unit and relation."""
-    return sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
+def _added(schema: Schema, shape: Shape) -> Sensitivity:
+    """Return the sensitivity to one added row, of a schema whose number of rows leaves noised."""
+    weight = Fraction(0) if isinstance(shape, TablesShape) else Fraction(schema.count_weight)
+    return added_sensitivity(AddedShape(shape, weight), resolution_bits=schema.resolution_bits)
 
 
-def _added(schema: Schema) -> Sensitivity:
-    """Return the sensitivity to one added row, of a schema whose number of rows is an entry."""
-    shape = AddedShape(sensitivity_shape(schema), schema.layout.count_weight)
-    return added_sensitivity(shape, resolution_bits=schema.resolution_bits)
-
-
-def _replaced_person(schema: Schema) -> Sensitivity:
+def _replaced_person(schema: Schema, shape: Shape, **rounded: int) -> Sensitivity:
     """Return the sensitivity to one replaced person, who weighs as one row, or from 1 to c."""
-    row, c = _replaced(schema), schema.rows_counted
-    weighed = row if c == 1 else of_weighed_rows(row, _added(schema), rows_counted=c)
-    return of_people(weighed, **_rounded(schema))
+    row, c = sensitivity(shape, resolution_bits=schema.resolution_bits), schema.rows_counted
+    weighed = row if c == 1 else of_weighed_rows(row, _added(schema, shape), rows_counted=c)
+    return of_people(weighed, **rounded)
 
 
 def _rounded(schema: Schema) -> dict[str, int]:
@@ -241,12 +251,13 @@ def replaced_charge(study: Study, calibration: Calibration) -> PrivacyCost | Non
     as one row, or from 1 to c (`of_weighed_rows`).
     """
     table, own = study.table, calibration.sensitivity
+    shape = sensitivity_shape(table)
     if table.neighbours is NeighbourRelation.REPLACED:
         return None
     if table.unit is Unit.PERSON:
-        larger = _replaced_person(table)
+        larger = _replaced_person(table, shape, **_rounded(table))
     else:
-        row, squared = _replaced(table), own.l2_squared
+        row, squared = sensitivity(shape, resolution_bits=table.resolution_bits), own.l2_squared
         larger = replace(row, l1=max(row.l1, own.l1), l2_squared=max(row.l2_squared, squared))
     cost = calibration.law.replaced_cost
     return cost(table.layout, larger, calibration.factor, table.counted_of_person)

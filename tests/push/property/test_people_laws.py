@@ -84,6 +84,37 @@ def undivided(schema: Schema, people: People) -> list[int]:
 @settings(max_examples=examples(40), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
+    bits=st.sampled_from([1, 2, 10]),
+    counted=st.sampled_from([1, 3, 8]),
+    neighbours=st.sampled_from(["added", "replaced"]),
+)
+def test_counts_of_a_study_that_continues_another_move_no_more_than_the_claim(
+    seed: int, bits: int, counted: int, neighbours: str
+) -> None:
+    """Tables alone, with no number of people beside: some pair moves all but the addends."""
+    rng = np.random.default_rng(seed)
+    flags = [binary_of(name, ["n", "y"]) for name in "abc"]
+    tables = {"only_tables": True, "tables": [{"table": ["a", "b"]}, {"table": ["b", "c"]}]}
+    people = {"unit": "person", "rows_counted": counted, "neighbours": neighbours}
+    schema = make_schema(flags, resolution_bits=bits, **tables, **people)
+    claim = schema_sensitivity(schema)
+    others = [draw_person(schema, rng, 8) for _ in range(3)]
+    ends = [np.array([[label] * 3] * counted, float) for label in (0, 1)]
+    pairs = [(draw_person(schema, rng, 30), draw_person(schema, rng, 30)) for _ in range(3)]
+    largest = 0
+    for one, other in [*pairs, (ends[0], ends[1])]:
+        without = [*others] if neighbours == "added" else [*others, other]
+        before, after = (sums_of(schema, each) for each in ([*others, one], without))
+        change = np.abs(before.packed - after.packed).astype(object)
+        largest = max(largest, int(change.sum()))
+        assert change.sum() <= claim.l1
+        assert (change**2).sum() <= claim.l2_squared
+    assert largest >= claim.l1 - 2 * schema.layout.n_entries
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
     cuts=st.integers(1, 4),
     bits=st.sampled_from([1, 4, 10, 14]),
     counted=st.sampled_from([1, 3, 8]),

@@ -176,11 +176,6 @@ def test_options_that_do_not_say_who_holds_what_are_refused(
         ("run", ["OWN", "--key", "gamma=x"], "--key gamma: no --owner gamma=FILE is given"),
         ("run", ["OWN", "--key", "alpha=x", "--key", "beta="], "--key: name the column"),
         ("compose", ["OWN", "--key", "x", "--key", "beta=a"], "all owners need the same column"),
-        (
-            "run",
-            ["OWN", "--key", "x", "--refine", "ill", "--refine-epsilon", "1"],
-            "keeps the number of rows secret",
-        ),
     ],
 )
 def test_a_key_that_does_not_say_whose_rows_these_are_is_refused(

@@ -37,9 +37,7 @@ def test_a_study_that_does_not_say_how_many_rows_a_person_may_have_is_refused() 
     assert study_from_mapping(silent).max_rows_per_person == 7
 
 
-def test_a_study_whose_number_of_rows_is_secret_divides_by_no_owners_own_and_is_not_continued() -> (
-    None
-):
+def test_a_study_whose_number_of_rows_is_secret_divides_by_no_owners_own() -> None:
     silent = document()
     silent["schema"]["neighbours"] = "added"
     made = study_from_mapping(silent)
@@ -53,8 +51,11 @@ def test_a_study_whose_number_of_rows_is_secret_divides_by_no_owners_own_and_is_
     assert study_from_mapping({**silent, "max_rows": 1_000_000_000}).max_rows == made.max_rows
     alone = {**silent["schema"], "only_tables": True, "tables": [{"table": ["x", "y"]}]}
     continues = {"study": "0" * 64, "result": "1" * 64}
-    with pytest.raises(StudyError, match="numbers of rows are secret is not continued yet"):
-        study_from_mapping({**silent, "schema": alone, "continues": continues, "components": None})
+    tables = {**silent, "schema": alone, "continues": continues, "components": None}
+    assert study_from_mapping(tables).has_secret_rows
+    alone["count_weight"] = 2
+    with pytest.raises(StudyError, match="count_weight is for a number of rows that leaves with"):
+        study_from_mapping(tables)
 
 
 def test_a_study_of_people_says_no_number_of_rows() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates
-from dppca.common.analysis.estimates.noise import Noise
+from dppca.common.analysis.estimates.noise import EntryNoise, Noise
 from dppca.common.analysis.estimates.release import (
     Linear,
     ReconciledMoments,
@@ -20,9 +20,16 @@ from dppca.common.analysis.estimates.release import (
     released_moments,
 )
 from dppca.common.analysis.estimates.scope import EstimateScope
-from dppca.common.kernel.attestation.results import Published, result_from_bytes, result_to_bytes
+from dppca.common.kernel.attestation.results import (
+    Published,
+    Result,
+    result_from_bytes,
+    result_to_bytes,
+)
 from dppca.common.kernel.errors import ArtefactError, SettingError, TooFewRowsError
 from dppca.common.kernel.moments.moments import Moments, compute_moments
+from dppca.common.kernel.privacy.counted_rows import count_deviation, count_rows
+from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, encode, find_cells
 from dppca.common.kernel.study import Study, study_from_mapping
@@ -121,6 +128,55 @@ def test_the_noise_of_combined_sources_is_the_one_that_is_said(exact: Estimates)
         errors = found - ask(exact).params
         said = ask(asked[0]).bse
         assert_allclose(np.sqrt((errors**2).mean(axis=0)), said, rtol=0.35)
+
+
+def test_two_noised_numbers_of_rows_are_in_the_noise_of_what_both_studies_say(
+    exact: Estimates,
+) -> None:
+    """The spread over 40 releases of a study and one that continues it."""
+    document = STUDY.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["schema"] |= {"neighbours": "added"}
+    del document["schema"]["tables"]
+    first = study_from_mapping(document)
+    del document["components"]
+    continued = {"only_tables": True, "tables": [{"table": ["sex", "plan"]}]}
+    origin = {"study": first.digest, "result": "0" * 64}
+    later = {**document, "schema": document["schema"] | continued, "continues": origin}
+    second = study_from_mapping(later | {"components": None, "name": "second"})
+    questions: list[Question] = [
+        lambda e: e.proportion("plan=a"),
+        lambda e: e.table("sex", "plan"),
+        lambda e: e.difference("plan=b", "sex"),
+    ]
+    rng = np.random.default_rng(1)
+    made = [pooled_result(each, [_moments(each, ROWS)] * 2, seed=1) for each in (first, second)]
+
+    def noised(study: Study, result: Result) -> Result:
+        noise, exact = calibrate(study).law, _moments(study, ROWS).packed
+        drawn = np.rint(noise.width * noise.standard_sum(2, len(exact), rng)).astype(np.int64)
+        counted = count_rows(exact + drawn, study.table.layout)
+        header = replace(result.header, estimated_rows=counted)
+        return replace(result, header=header, pooled=exact + drawn)
+
+    pairs = list(zip((first, second), made, strict=True))
+    results = [[noised(*each) for each in pairs] for _ in range(40)]
+    releases = [
+        estimates(
+            Published(second, replace(after, first=Published(first, before))), these_rows=True
+        )
+        for before, after in results
+    ]
+    for ask in questions:
+        found = np.array([ask(each).params for each in releases])
+        errors = found - ask(exact).params
+        said = np.mean([ask(each).bse for each in releases], axis=0)
+        assert_allclose(np.sqrt((errors**2).mean(axis=0)), said, rtol=0.35)
+    half = [{4: np.array([1.0, 0, 0])}]
+    assert releases[0].moments.shares(half).noise.shares_rows == 2
+    found_again = releases[0].moments.counts[-1].find(half)
+    deviation = count_deviation(second.table.layout, calibrate(second), n_owners=2)
+    moved = (found_again.values[0] - 1 / 3) * deviation / results[0][1].header.n_rows
+    assert_allclose(found_again.noise.contributions[0, :2], [0, -moved], rtol=1e-9)
 
 
 def test_each_further_source_lessens_the_noise() -> None:
@@ -225,4 +281,10 @@ def test_two_sources_of_one_number_share_the_noise_of_the_number_of_rows() -> No
     together = noises[0].beside(plain).beside(noises[1])
     assert together.shares_rows
     assert together.variance[0] == (3 + 4) ** 2 + 1 + 4 + 25
+    # A study that continues another counted its rows again, so its number has a noise of its own.
+    later = plain.with_rows(np.array([6.0]), EntryNoise(1, LaplaceLaw, 1, 1.0), continued=True)
+    three = together.beside(later).beside(later)
+    assert three.shares_rows == later.beside(together).shares_rows == 2
+    assert three.variance[0] == (3 + 4) ** 2 + 12**2 + 1 + 4 + 3 * 25
+    assert three.excess[:2].tolist() == [0, 3], "the first number is of normal noise here"
     assert plain.beside(noises[0]).variance[0] == 9 + 1 + 25

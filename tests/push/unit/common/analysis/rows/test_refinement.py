@@ -25,6 +25,7 @@ from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError, StudyError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.privacy.composition import Round, compose_guarantee
+from dppca.common.kernel.privacy.counted_rows import count_deviation
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, require_continues, study_from_mapping
@@ -200,6 +201,38 @@ def test_a_budget_in_two_parts_is_the_whole_again(privacy: dict[str, str]) -> No
     whole = compose_guarantee(part, calibrate(part), first=Round(part, calibrate(part)))
     assert float(whole.epsilon) == pytest.approx(4, abs=1e-9)
     assert Decimal(whole.delta) == (study.privacy.delta or 0)
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        {"neighbours": "added", "max_rows_per_person": 2},
+        {"unit": "person", "max_rows_per_person": None, "neighbours": "added"},
+        {"unit": "person", "max_rows_per_person": None, "rows_counted": 3},
+    ],
+    ids=["rows", "people", "people of up to three rows"],
+)
+def test_a_study_with_a_secret_number_is_continued_at_the_noise_that_was_planned(
+    people: dict[str, Any], rows: Path
+) -> None:
+    """What a plan says of the second study's noise is the noise that it has."""
+    first = make_study(ATTRIBUTES, owners=["one", "two"], privacy=PRIVACY, count_weight=2, **people)
+    planned = plan_rounds(first, calibrate(first), n_rows=12_000)
+    assert planned is not None
+    size = (planned.size.trees, planned.size.leaves)
+    asked = {"target": "ill", "size": size, "epsilon": planned.epsilon, "delta": Decimal("1e-6")}
+    document = refine(first, sha256=bytes(32), rows=rows, changes={"name": "second"}, **asked)
+    second = study_from_mapping(document)
+    require_continues(first, second, result_sha256=bytes(32))
+    noise = calibrate(second)
+    assert len(second.table.layout.tables) == size[0]
+    deviation = noise.law.deviation * 2**0.5 / 4**first.table.resolution_bits
+    assert deviation == pytest.approx(planned.size.noise, rel=0.01)
+    assert count_deviation(second.table.layout, noise, n_owners=2) < deviation * size[1] ** 0.5
+    other = {**document, "schema": {**document["schema"], "neighbours": "replaced"}}
+    if people["neighbours" if "neighbours" in people else "unit"] == "added":
+        with pytest.raises(StudyError, match="differs in: neighbours"):
+            require_continues(first, study_from_mapping(other), result_sha256=bytes(32))
 
 
 def test_neither_rows_of_the_ball_nor_a_further_study_are_planned_in_two(rows: Path) -> None:

@@ -56,6 +56,39 @@ def test_the_chance_of_refusal_is_the_tail_of_the_law(law: dict[str, Any], share
     assert found == pytest.approx(float(noise.law.cdf(below)[0]), rel=0.02, abs=1e-9)
 
 
+@pytest.mark.parametrize("law", LAWS, ids=["laplace", "gaussian"])
+def test_tables_alone_count_by_all_their_totals_and_the_large_ones_count_less(
+    law: dict[str, Any],
+) -> None:
+    study = make_study(
+        "small",
+        owners=["a", "b"],
+        neighbours="added",
+        **law,
+        components=None,
+        continues={"study": "0" * 64, "result": "1" * 64},
+        only_tables=True,
+        tables=[{"table": ["sex", "plan"]}, {"table": ["age", "plan"]}],
+        tables_weight=0.5,
+    )
+    layout, noise, n_rows, draws = study.table.layout, calibrate(study), 60_000, 4000
+    small, large = layout.tables
+    exact = np.repeat([n_rows * layout.table_unit // each for each in layout.tables], layout.tables)
+    assert small < large
+    assert count_rows(exact, layout) == n_rows
+    rng, deviation = np.random.default_rng(1), count_deviation(layout, noise, n_owners=2)
+    drawn = noise.law.standard_sum(2, draws * layout.n_entries, rng).reshape(draws, -1)
+    pooled = exact + np.rint(drawn * noise.law.width).astype(np.int64)
+    found = np.array([count_rows(each, layout) for each in pooled])
+    assert found.std() == pytest.approx(deviation, rel=0.05)
+    assert abs(found.mean() - n_rows) < 4 * deviation / draws**0.5
+    assert require_rows(exact, layout, noise, n_owners=2) == n_rows
+    with pytest.raises(TooFewRowsError, match="less than 5 times its deviation"):
+        require_rows(exact // n_rows, layout, noise, n_owners=2)
+    small_alone = noise.law.deviation * (2 * small) ** 0.5 / layout.table_unit
+    assert deviation == pytest.approx(small_alone / (1 + small / large) ** 0.5)
+
+
 @given(st.integers(0, 10**9), st.integers(1, 100))
 def test_parts_of_a_number_add_up_to_it_and_are_alike(n_rows: int, n_owners: int) -> None:
     parts = split_rows(n_rows, n_owners)
