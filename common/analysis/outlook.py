@@ -78,9 +78,10 @@ def look_at_sizes(
 def look_ahead(study: Study, calibration: Calibration, *, n_rows: int) -> Outlook | None:
     """Return the outlook of a study whose owners have ``n_rows`` rows, or people, each.
 
-    None for a study that continues another: it has no components, and adds to answers.
+    None for a study that continues another, which has no components and adds to answers, and for
+    no row at all.
     """
-    if study.continues is not None:
+    if study.continues is not None or n_rows == 0:
         return None
     import numpy as np
 

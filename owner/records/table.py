@@ -128,11 +128,11 @@ class Table:
         """Current rows, all at one time, with ``key``; a file is as it was when it was opened.
 
         Where the schema has ``unit: person``, the rows of each person are counted here. Raise
-        `DataError` if there are no rows any more, or the rows of a key cannot be counted, and
-        `SettingError` if people have no key.
+        `DataError` if there are no rows any more and their number is no secret, or the rows of a
+        key cannot be counted, and `SettingError` if people have no key.
         """
         with self.source.latest() as source:
-            if source.n_rows == 0:
+            if source.n_rows == 0 and not self.schema.has_secret_rows:
                 raise DataError(f"{self.title} has no rows any more")
             table = replace(self, source=source, key=key)
             if key:
@@ -329,7 +329,8 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     """Open a data set, or a path of this machine.
 
     ``optional`` are attributes that the source need not have, such as the target of a prediction.
-    Raise `DataError` if there is no such file, it is empty, damaged or of another format, has no
+    Where the number of rows is secret there may be none: who takes part tells nothing of it. Raise
+    `DataError` if there is no such file, it is empty, damaged or of another format, has no
     rows, or lacks or repeats columns of the schema (all of them are named), or if a database does
     not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
     """
@@ -344,7 +345,7 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     mapped = None if stated is None else stated.plan(schema, source, absent=optional)
     if form is not None:
         _require_one_meaning(form, schema.attributes if mapped is None else mapped.forms().values())
-    if source.n_rows == 0:
+    if source.n_rows == 0 and not schema.has_secret_rows:
         raise DataError(f"{source.title} has columns but no rows: {source.mend}")
     digest = digest_reading(mapped, form)
     dates = ISO if form is None or not source.is_named_by_a_line else form.dates

@@ -167,8 +167,8 @@ class ReviewDocument(ChargedCost):
     continues: Annotated[bool, "whether it continues a study that was published"]
     forecast: Annotated[
         Forecast | None,
-        "what may be found; null for a study that continues another, or if unasked; site-only if "
-        "`secret_rows` is not null",
+        "what may be found; null for a study that continues another, no row, or if unasked; "
+        "site-only if `secret_rows` is not null",
     ]
     grown: Annotated[
         Regrown | None,
@@ -286,7 +286,7 @@ class ContributionPreview:
 
     @cached_property
     def _relations(self) -> Relations | None:
-        if self.study.continues is not None:
+        if self.study.continues is not None or self.n_counted == 0:
             return None
         owner_rows = [self.n_counted] * len(self.study.owners)
         return judge_relations(self.study, self.review.calibration, owner_rows=owner_rows)

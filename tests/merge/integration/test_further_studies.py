@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -27,22 +29,46 @@ from tests.support.studies import make_study
 OWNERS = ["owner-1", "owner-2", "owner-3"]
 
 
-@pytest.mark.parametrize("trust", ["owner", "aggregate"])
-def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) -> None:
-    masked = trust == "aggregate"
+PEOPLE: dict[str, Any] = {"unit": "person", "max_rows_per_person": None}
+ADDED: dict[str, Any] = {"neighbours": "added"}
+
+
+def write_people(path: Path, n_rows: int) -> None:
+    """Rows of which every third begins a person, who has three of them."""
+    rows = census_rows(max(n_rows, 1)).slice(0, n_rows)
+    pa.csv.write_csv(rows.append_column("person", pa.array(np.arange(n_rows) // 3)), path)
+
+
+@pytest.mark.parametrize(
+    ("trust", "schema"),
+    [
+        ("owner", {}),
+        ("aggregate", {}),
+        ("owner", ADDED),
+        ("aggregate", PEOPLE),
+        ("aggregate", PEOPLE | ADDED | {"rows_counted": 2}),
+    ],
+    ids=["rows", "masked-rows", "rows-added", "masked-people", "masked-people-added"],
+)
+def test_a_study_is_refined_from_its_result_alone(
+    trust: str, schema: dict[str, Any], tmp_path: Path
+) -> None:
+    """Where numbers are secret, one of the sites has no row: that shows nowhere."""
+    masked, is_secret = trust == "aggregate", schema.get("neighbours") == "added"
+    key = "person" if "unit" in schema else ""
     with Processes() as live:
         federation = LocalFederation(live, tmp_path, make_authority(tmp_path / "authority"))
         federation.start()
         drivers = [SiteDriver(federation, name) for name in OWNERS]
         live.each(drivers, SiteDriver.join)
         sites = [OwnerSite(federation.site(name), name) for name in OWNERS]
-        first = study_of_sites(sites) if masked else make_study(owners=OWNERS)
+        first = study_of_sites(sites, **schema) if masked else make_study(owners=OWNERS, **schema)
         files = {name: tmp_path / f"{name}.csv" for name in OWNERS}
-        for path in files.values():
-            pa.csv.write_csv(census_rows(1000), path)
+        for name, path in files.items():
+            write_people(path, 0 if is_secret and name == OWNERS[2] else 1500)
         (tmp_path / "first.yaml").write_bytes(first.canonical_bytes())
         federation.operate("study", "create", tmp_path / "first.yaml", "--yes")
-        live.each(drivers, lambda each: each.contribute([first], files[each.name]))
+        live.each(drivers, lambda each: each.contribute([first], files[each.name], key=key))
         live.each(drivers, lambda each: each.open_sum(first))
         live.each(drivers, lambda each: each.use_result(first, None))
         result, draft = tmp_path / "first.npz", tmp_path / "second.yaml"
@@ -83,7 +109,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
             federation.operate("study", "create", other, "--yes")
         federation.operate("study", "create", draft, "--yes")
         policy = policy_text(
-            [first, second], f"{OWNERS[0]}.csv", colluders=second.privacy.colluders
+            [first, second], f"{OWNERS[0]}.csv", colluders=second.privacy.colluders, key=key
         )
         (sites[0].folder / "policy.yaml").write_text(policy)
         # Its document is fetched again where this site does not have it.
@@ -93,10 +119,13 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
             assert (seen["grown"], seen["forecast"]) == (found, None)
             assert seen["entries"] == sum(second.table.layout.tables)
             assert seen["together_with"] == first.name
-        live.each(drivers, lambda each: each.contribute([first, second], files[each.name]))
+        both = [first, second]
+        live.each(drivers, lambda each: each.contribute(both, files[each.name], key=key))
         live.each(drivers, lambda each: each.open_sum(second))
         counts = federation.own(OWNERS[1], "components", "second", "--wait", 60).document
         assert (counts["count"], counts["eigenvalues"], counts["components"]) == (0, [], [])
+        counted = 1000 * schema.get("rows_counted", 3 / (1 + 2 * bool(key))) * (3 - is_secret) / 2
+        assert abs(counts["rows"] - counted) <= (0.1 * counted if is_secret else 0)
         federation.own(OWNERS[1], "synthesize", "second", "--publish")
         pages = StewardApp(load_site(sites[1].folder))
         with as_operator(federation.address, federation.operator) as client:

@@ -17,7 +17,7 @@ import pytest
 
 from dppca.common.kernel.attestation.contributions import read_acknowledgement
 from dppca.common.kernel.attestation.parties import KnownParties
-from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.errors import DataError, SettingError, StudyError
 from dppca.owner.ledger.database import open_ledger
 from tests.support.census import census_rows
 from tests.support.curator import Curator
@@ -42,7 +42,8 @@ def contributed(
 
     By person each has three rows, but for the last one.
     """
-    rows = census_rows(n_rows).append_column("whose", pa.array(np.arange(n_rows) // 3))
+    rows = census_rows(N_ROWS + 1).slice(0, n_rows)
+    rows = rows.append_column("whose", pa.array(np.arange(n_rows) // 3))
     pyarrow.csv.write_csv(rows, site.folder / "rows.csv")
     key = ", key: whose" if unit == "person" else ""
     (site.folder / "policy.yaml").write_text(policy_text({"survey": f"path: rows.csv{key}"}))
@@ -73,17 +74,36 @@ def contributed(
     return [_NEW_EACH_TIME.sub("*", each) for each in texts], stored.payload
 
 
+@pytest.mark.parametrize("n_rows", [N_ROWS, 0])
 @pytest.mark.parametrize("unit", ["row", "person"])
 def test_n_and_one_more_differ_in_the_noised_vector_alone(
-    unit: str, curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unit: str, n_rows: int, curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """None and one, too: a site without a row brings noise."""
     one, other = (make_enrolled_site(curator, tmp_path) for _ in range(2))
-    first, vector = contributed(curator, one, monkeypatch, n_rows=N_ROWS, unit=unit)
-    second, longer = contributed(curator, other, monkeypatch, n_rows=N_ROWS + 1, unit=unit)
+    first, vector = contributed(curator, one, monkeypatch, n_rows=n_rows, unit=unit)
+    second, longer = contributed(curator, other, monkeypatch, n_rows=n_rows + 1, unit=unit)
     assert second == first
-    assert not any(str(n) in each for each in first for n in (N_ROWS, N_ROWS // 3))
+    if n_rows:
+        assert not any(str(n) in each for each in first for n in (n_rows, n_rows // 3))
     moved = np.frombuffer(longer, "<i8") - np.frombuffer(vector, "<i8")
     assert moved[-1] == 4**6, "the same noise, and one row or person more"
+
+
+def test_a_steward_without_a_row_is_asked_so_and_other_studies_refuse(
+    curator: Curator, tmp_path: Path
+) -> None:
+    site = make_enrolled_site(curator, tmp_path, rows=census_rows(1).slice(0, 0))
+    secret = curator.begin(site.name, "absent", neighbours="added")
+    code, reviewed = site.run("review", secret.name)
+    assert (code, reviewed["secret_rows"], reviewed["forecast"]) == (0, 0, None)
+    assert "noised numbers on a secret number of rows" in reviewed["question"]
+    assert site.run("check", secret.name)[0] == 0
+    public = curator.begin(site.name, "absent")
+    for command in ("check", "review"):
+        code, message = error_of(site.run(command, public.name))
+        assert code == DataError.exit_code
+        assert "has columns but no rows: export it again" in message
 
 
 def test_a_small_limit_that_would_ask_for_a_secret_number_is_no_study(

@@ -14,6 +14,8 @@ from deltalake import write_deltalake
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.people import PeopleMoments
+from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.units import NeighbourRelation
 from dppca.owner.engines import cluster as module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.parts import Part, make_manifest
@@ -51,6 +53,26 @@ class Declared:
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     return open_table(local_files(write_files(mixed_rows(1000), tmp_path / "rows", 6)), MIXED)
+
+
+@pytest.mark.parametrize("schema", [KEYED, people_schema(1)], ids=["rows", "people"])
+def test_no_row_is_added_up_without_a_worker_where_the_number_is_secret(
+    schema: Schema, tmp_path: Path
+) -> None:
+    """Other studies refuse: their number of rows would be 0 for all to see."""
+    folder, secret = tmp_path / "rows", NeighbourRelation.ADDED
+    write_files(rows_of_people(3).slice(0, 0), folder, 2)
+    public, schema = schema, schema.model_copy(update={"neighbours": secret})
+    cluster = InProcess()
+    for engine in (LocalEngine(), cluster):
+        with open_table(local_files(folder), schema).latest("person") as latest:
+            tally = FaultCounts(schema)
+            found = engine.sum_table(latest, tally=tally, progress=lambda _: None)
+            assert (found.n_rows, found.packed.any()) == (0, False)
+            assert tally.report(latest).key is not None
+    assert cluster.seen == []
+    with pytest.raises(DataError, match="has columns but no rows"):
+        open_table(local_files(folder), public)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
