@@ -159,6 +159,21 @@ CODINGS: Mapping[str, Callable[[int], Document]] = MappingProxyType(
         "continued: tables of weight 2": _of(sex=_SEX, ill=_SEX)(
             only_tables=True, tables=[_PAIR], tables_weight=2.0, changes=_CONTINUES
         ),
+        "continued: rows added, tables of weight 2": _of(sex=_SEX, ill=_SEX)(
+            only_tables=True,
+            tables=[_PAIR],
+            tables_weight=2.0,
+            neighbours="added",
+            changes=_CONTINUES,
+        ),
+        "continued: people of up to 3 rows": _of(sex=_SEX, work=_WORK)(
+            only_tables=True,
+            tables=[{"table": ["sex0", "work0"]}],
+            unit="person",
+            max_rows_per_person=None,
+            rows_counted=3,
+            changes=_CONTINUES,
+        ),
         "all together": _of(age={**_COUNTED, "missing": "indicator"}, sex=_SEX, work=_WORK)(
             sum_weight=2.0,
             histogram_weight=2.0,

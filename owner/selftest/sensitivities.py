@@ -3,8 +3,9 @@
 Neighbouring tables are searched, not computed: among all pairs of rows of a coarse grid, in each
 coding of a row (`dppca.owner.selftest.kinds`). The change that is found costs what the law says,
 and that must not be more than the ledger charges. What the search adds up is compared with what is
-read from a file of these rows. For a model the machines are trained on tables that differ in the
-rows of one person.
+read from a file of these rows; where people are protected, of people with one row to many, whose
+keys are written in two ways. For a model the machines are trained on tables that differ in the rows
+of one person.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.people import WHOLE
 from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.schema import Schema
-from dppca.common.kernel.schema.attributes import Attribute, Date, list_labels
-from dppca.common.kernel.schema.units import Person, Unit
+from dppca.common.kernel.schema import MISSING, Schema
+from dppca.common.kernel.schema.attributes import Attribute, Date, Numeric, list_labels
+from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.release.weights import plan_release, request_weights
@@ -36,7 +38,9 @@ _TARGETS: list[dict[str, object]] = [
     {"name": "b", "type": "categorical", "categories": ["x", "y", "z"]},
 ]
 _ROWS = (1, 2, 3)  # of one person
-_KEY = "person"
+_MANY = (1, 2, 20)  # of one person, who weighs as one row
+_PEOPLE = 60  # of a file: one with one row, one with two, and so on
+_KEY = "whose"
 _BITS = 6  # of resolution, so few that every change can be tried
 
 
@@ -50,11 +54,11 @@ def _contributions() -> Finding:
     faults, most = list[str](), 0.0
     for name, coding in CODINGS.items():
         laws = laws_of(name)
-        study = _study(coding, laws[0], 1)
-        found = find_change(study)
-        for law, k in product(laws, (1,) if isinstance(study.unit, Person) else _ROWS):
-            noise = calibrate(_study(coding, law, k))
-            spent = _share(noise, found, k)
+        found = find_change(_study(coding, laws[0], 1))
+        for law, k in product(laws, _ROWS):
+            study = _study(coding, law, k)
+            noise = calibrate(study)
+            spent = _share(noise, found, study.unit.factor)
             most = max(most, spent)
             if spent > 1:
                 faults.append(f"{name}, {law}, k = {k}: {spent:.3f} times what is charged")
@@ -70,14 +74,12 @@ def _readings(folder: Path) -> Finding:
     faults = []
     for name, coding in CODINGS.items():
         schema = _study(coding, laws_of(name)[0], 1).table
-        rows = grid_rows(schema)
-        times = np.arange(1, len(rows) + 1)
-        path = folder / "rows-of-a-grid.csv"
+        rows, path = grid_rows(schema), folder / "rows-of-a-grid.csv"
+        if schema.unit is Unit.PERSON:
+            rows = rows[:_PEOPLE]
         path.write_text(_csv(schema, rows), encoding="utf-8")
-        by_person = schema.unit is Unit.PERSON
-        weights = _weigh(times, schema.rows_counted) if by_person else times
-        exact = (row_vectors(schema, rows) * weights[:, None]).sum(axis=0)
-        with open_table(path, schema).latest(_KEY if by_person else "") as table:
+        exact = _exact(schema, row_vectors(schema, rows))
+        with open_table(path, schema).latest(_key(schema)) as table:
             if not np.array_equal(moments_of_table(table, schema).packed, exact):
                 faults.append(f"{name}: the sums of a file are not those of its rows")
     says = f"the sums of a file are those of its rows in {len(CODINGS)} codings"
@@ -87,19 +89,35 @@ def _readings(folder: Path) -> Finding:
 def _csv(schema: Schema, rows: Sequence[Row]) -> str:
     """Return rows as text, the first one once, the second one twice, and so on.
 
-    A person has three equal rows, or the rest of them.
+    The equal ones are of one person, whose key is written as two texts in turns.
     """
-    lines = [",".join([_KEY, *(each.name for each in schema.attributes)])]
+    lines = [",".join([*(each.name for each in schema.attributes), _KEY])]
     for number, row in enumerate(rows, 1):
-        cells = [*map(_cell, schema.attributes, row)]
-        lines += [",".join([f"{number}.{copy // _ROWS[-1]}", *cells]) for copy in range(number)]
+        cells = ",".join(map(_cell, schema.attributes, row))
+        lines += [f"{cells},{number}{'.0' * (again % 2)}" for again in range(number)]
     return "\n".join([*lines, ""])
 
 
-def _weigh(times: NDArray[np.int64], counted: int) -> NDArray[np.int64]:
-    """Return the weight together of the people who have a row, by how often it is in the file."""
-    whole, rest = np.divmod(times, _ROWS[-1])
-    return whole * min(_ROWS[-1], counted) + np.minimum(rest, counted)
+def _exact(schema: Schema, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sums of what `_csv` writes, of vectors of its rows, by numbers without an end.
+
+    They are those of equation (1) of `dppca.common.kernel.moments.people`, where people weigh.
+    """
+    if schema.unit is Unit.ROW:
+        total = (vectors * np.arange(1, len(vectors) + 1)[:, None]).sum(axis=0)
+        return np.asarray(total, np.int64)
+    missing = [np.nan if isinstance(each, Numeric) else MISSING for each in schema.attributes]
+    default = row_vectors(schema, [tuple(missing)])[0].astype(object)
+    people = 0 * default
+    for k, vector in enumerate(vectors.astype(object), 1):
+        weight = WHOLE * min(k, schema.rows_counted)
+        people += weight // k * k * vector + (weight - weight // k * k) * default
+    return np.array([each // WHOLE for each in people], np.int64)
+
+
+def _key(schema: Schema) -> str:
+    """Return the column that tells people apart; empty where rows are protected."""
+    return _KEY if schema.unit is Unit.PERSON else ""
 
 
 def _cell(attribute: Attribute, value: float) -> str:
@@ -126,34 +144,46 @@ def _share(noise: Calibration, change: Change, k: int) -> float:
 
 def _models(folder: Path) -> Finding:
     faults, most = list[str](), 0.0
-    for target, law, k in product(_TARGETS, LAWS, _ROWS):
-        study = make_study("sensitivity", privacy_of(law), [_AGE, target], max_rows_per_person=k)
-        found = _largest_change(folder, study, privacy_of(law))
+    people: dict[str, object] = {"unit": "person", "max_rows_per_person": None}
+    units = [(dict[str, object](max_rows_per_person=k), k, "k") for k in _ROWS]
+    units += [(people, k, "people, k") for k in _MANY]
+    for target, law, (unit, k, says) in product(_TARGETS, LAWS, units):
+        schema: dict[str, Any] = {"attributes": [_AGE, target], **unit}
+        study = make_study("sensitivity", privacy_of(law), **schema)
+        found = _largest_change(folder, study, privacy_of(law), k)
         most = max(most, found)
         if found > 1:
             faults.append(
-                f"a {target['type']} target, {law}, k = {k}: {found:.3f} times what is charged"
+                f"a {target['type']} target, {law}, {says} = {k}: {found:.3f} times what is charged"
             )
     says = (
-        f"the largest changes of a model's weights, by 1 to {_ROWS[-1]} rows of a person, cost "
-        f"{most:.3f} of what is charged, at most"
+        f"the largest changes of a model's weights, by 1 to {_ROWS[-1]} rows of a person, or up to "
+        f"{_MANY[-1]} that weigh as one, cost {most:.3f} of what is charged, at most"
     )
     return Finding.of_faults("sensitivity: models", faults, says)
 
 
-def _largest_change(folder: Path, study: Study, privacy: Mapping[str, object]) -> float:
-    """Train on rows in the middle and k at an end, which change their label or their side."""
-    k = study.max_rows_per_person
+def _largest_change(folder: Path, study: Study, privacy: Mapping[str, object], k: int) -> float:
+    """Train on rows in the middle and k at an end, which change their label or their side.
+
+    The k rows are one person's, whose key is written as two texts in turns.
+    """
     asked = request_weights(
         study, data_set="d", target="b", epsilon="1", delta=privacy.get("delta"), C=0.01
     )
     plan = plan_release(asked, no_result(study, 1), n_rows=2 + k, components_sha256="0" * 64)
-    exact = []
+    key, exact = _key(study.table), []
     for number, last in enumerate(("1.0,x", "1.0,y", "0.0,x", "0.0,y")):
         path = folder / f"rows-{number}.csv"
-        path.write_text("\n".join(["a,b", "0.5,x", "0.5,y", *[last] * k, ""]), encoding="utf-8")
-        exact.append(plan.prepare(plan.read(open_table(path, study.table))))
-    noise = plan.weights.calibration
+        rows = [f"{last},3{'.0' * (again % 2)}" for again in range(k)]
+        lines = [f"a,b,{_KEY}", "0.5,x,1", "0.5,y,2", *rows, ""]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        with open_table(path, study.table).latest(key) as table:
+            read, planned = plan.read(table), plan
+            if table.people is not None:
+                planned = plan.of_people(table.people.n_people)
+            exact.append(planned.prepare(read))
+    noise = planned.weights.calibration
     moved = [np.abs(a - b).astype(object) for a in exact for b in exact]
     change = Change(max(int(m.sum()) for m in moved), max(int((m**2).sum()) for m in moved))
     return _share(noise, change, 1)
