@@ -115,7 +115,8 @@ class SparkEngine(ClusterEngine):
         if table.people is not None:
             raise SettingError(
                 f"{table.title}: rows of a study with unit: person are not added up in a Spark "
-                "table yet, whose rows have no order: leave out --engine, or the data set's "
+                "table: a row weighs by its key, no key leaves this machine, and rows without an "
+                "order cannot be sent their weights instead. Leave out --engine, or the data set's "
                 "`engine`, so that this machine reads them; or keep them as Parquet files"
             )
         most = max(1, min(PARTS_PER_SLOT * self._slots, _JOB_BYTES // _answer_bytes(work)))
