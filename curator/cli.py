@@ -246,7 +246,10 @@ def verify(**given: Any) -> int:
 
 @click.command()
 @estimate_options
-@prints("dppca.common.analysis.estimates.answers:AnswerDocument")
+@prints(
+    "dppca.common.analysis.estimates.answers:AnswerDocument",
+    "dppca.common.analysis.estimates.answers:AnswersDocument",
+)
 def estimate(**given: Any) -> int:
     """Answer a question from a result, with an honest interval.
 

@@ -24,7 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from dppca.common.analysis.estimates.forecast import ForecastWidth, forecast_widths
+from dppca.common.analysis.estimates.forecast import (
+    ForecastWidth,
+    QuestionForecast,
+    forecast_questions,
+    forecast_widths,
+)
 from dppca.common.kernel.documents.tables import text_table
 
 if TYPE_CHECKING:
@@ -56,6 +61,9 @@ class Outlook:
     widths: Annotated[
         tuple[ForecastWidth, ...],
         "intervals that `estimate` will give, if values are spread evenly",
+    ]
+    questions: Annotated[
+        tuple[QuestionForecast, ...], "what the study's own questions would get, likewise"
     ]
 
 
@@ -109,6 +117,7 @@ def look_ahead(study: Study, calibration: Calibration, *, n_rows: int) -> Outloo
         owners=len(owner_rows),
         rows_per_owner=n_rows,
         widths=expected_widths(study, calibration, owner_rows),
+        questions=expected_answers(study, calibration, owner_rows),
     )
 
 
@@ -119,6 +128,15 @@ def expected_widths(
     from dppca.common.analysis.estimates.release import expected_moments
 
     return forecast_widths(expected_moments(study, calibration, owner_rows))
+
+
+def expected_answers(
+    study: Study, calibration: Calibration, owner_rows: Sequence[int]
+) -> tuple[QuestionForecast, ...]:
+    """Return what a study's questions would get, if values are spread evenly."""
+    from dppca.common.analysis.estimates.release import expected_moments
+
+    return forecast_questions(expected_moments(study, calibration, owner_rows))
 
 
 def outlook_lines(found: Sequence[Outlook], counts: str, *, width: int | None = None) -> list[str]:

@@ -40,6 +40,7 @@ from dppca.common.kernel.documents.stated_fields import (
     Line,
     PartyName,
     Purpose,
+    Question,
     Sector,
     Title,
 )
@@ -59,6 +60,7 @@ from dppca.common.kernel.schema.units import (
 )
 
 MAX_OWNERS = 10_000  # of a study
+MAX_QUESTIONS = 50  # of a study: all are shown before a steward agrees
 _MANY_ROWS = 1_000_000_000  # more than any study's owners have
 _SHOWN = 8  # differences in a message
 AGGREGATE_ONLY_FIELDS = ("identities", "openers", "spares", "open_by")
@@ -72,6 +74,7 @@ ExactDecimal = Annotated[
     Decimal, BeforeValidator(parse_positive), PlainSerializer(decimal_text, return_type=str)
 ]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Questions = Annotated[tuple[Question, ...], Field(min_length=1, max_length=MAX_QUESTIONS)]
 _Groups = tuple[tuple[str, ...], ...]
 
 
@@ -409,6 +412,9 @@ class Study(BaseModel):
         covariances, which needs column sums.
     faults
         When a site's review refuses.
+    questions
+        What it is to answer, each as `estimate` asks it, such as ``median age by sex``. `estimate`
+        without a question answers them all, with intervals for all at once.
     identities
         With ``trust: aggregate``: each owner's public key, as `dppca-owner identity` prints it.
     openers
@@ -446,6 +452,7 @@ class Study(BaseModel):
     components: ComponentRule | None
     covariance: Covariance = Covariance.POOLED
     faults: FaultRule | None = None
+    questions: _Questions | None = None
     identities: dict[PartyName, Base64] | None = None
     openers: dict[PartyName, OpenerEntry] | None = None
     spares: Annotated[int, Field(ge=0), WHOLE] = 0
@@ -459,6 +466,9 @@ class Study(BaseModel):
             raise ValueError(_UNSAID_ROWS)
         if len(set(self.owners)) != len(self.owners):
             raise ValueError(f"owners must differ: {max(self.owners, key=self.owners.count)} twice")
+        asked = self.questions or ()
+        if len(set(asked)) != len(asked):
+            raise ValueError(f"questions must differ: {max(asked, key=asked.count)} twice")
         if self.quorum is not None and self.quorum > len(self.owners):
             raise ValueError(f"quorum {self.quorum} is above the {len(self.owners)} owners")
         if self.required_contributions < len(self.owners) and self.deadline is None:
@@ -531,6 +541,8 @@ class Study(BaseModel):
             raise ValueError("a study that continues another releases tables alone: only_tables")
         if self.components is not None or self.covariance is not Covariance.POOLED:
             raise ValueError("a study that continues another has no components and no covariance")
+        if self.questions is not None:
+            raise ValueError("questions belong to the study that is continued, with its sums")
 
     @model_validator(mode="after")
     def _trust_said(self) -> Self:
@@ -669,7 +681,7 @@ class Study(BaseModel):
         document = self.model_dump(mode="json", by_alias=True)
         for name, time in (("deadline", self.deadline), ("open_by", self.open_by)):
             document[name] = None if time is None else time.astimezone(UTC).isoformat()
-        for name in (*self.stated.unsaid, "faults", "continues"):
+        for name in (*self.stated.unsaid, "faults", "questions", "continues"):
             if document[name] is None:
                 del document[name]
         if self.trust is Trust.OWNER:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from dppca.common.analysis.estimates.questions import question_words
 from dppca.common.kernel.documents.amounts import spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.composition import Round, compose_guarantee
@@ -85,6 +86,10 @@ def _people(header: StudyHeader) -> str:
     return unit.text if isinstance(unit, Person) else ""
 
 
+def _questions(header: StudyHeader) -> str:
+    return "; ".join(question_words(each) for each in header.study.questions or ())
+
+
 def _deadline(header: StudyHeader) -> str:
     return "" if header.study.deadline is None else exact_time(header.study.deadline)
 
@@ -96,6 +101,7 @@ FACTS = (
     HeaderFact("One person, all owners together", _one_person),
     HeaderFact("A person's rows", _people, in_texts=True),
     HeaderFact("Number of rows", _number_of_rows, in_texts=True),
+    HeaderFact("It is to answer", _questions, in_texts=True),
     HeaderFact("Owners", lambda header: ", ".join(header.study.owners)),
     HeaderFact("Deadline", _deadline),
     HeaderFact("Trust", lambda header: header.study.trust.value),

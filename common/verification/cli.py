@@ -48,7 +48,10 @@ def _verify(**given: Any) -> int:
 
 @cli.command("estimate")
 @estimate_options
-@prints("dppca.common.analysis.estimates.answers:AnswerDocument")
+@prints(
+    "dppca.common.analysis.estimates.answers:AnswerDocument",
+    "dppca.common.analysis.estimates.answers:AnswersDocument",
+)
 def _estimate(**given: Any) -> int:
     """Answer a question from a result, with an honest interval.
 

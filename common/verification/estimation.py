@@ -1,14 +1,20 @@
 """Common options and implementation of ``dppca-owner estimate`` and ``dppca-curator estimate``."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dppca.common.kernel.errors import ExitCode
+from dppca.common.analysis.estimates.questions import (
+    QUESTIONS,
+    StudyQuestion,
+    read_question,
+    usage_fault,
+)
+from dppca.common.kernel.errors import ExitCode, SettingError
 from dppca.common.shell.console import FILE, emit, progress, tell
 
 if TYPE_CHECKING:
@@ -18,124 +24,6 @@ if TYPE_CHECKING:
     from dppca.common.kernel.attestation.results import Published
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question of the command, of ``fewest`` to ``most`` names; None is any number.
-
-    ``usage`` is what follows it on a command line. ``options`` are those that it has beside the
-    ones of every question; others are usage errors.
-    """
-
-    usage: str
-    fewest: int
-    most: int | None
-    ask: Callable[["Estimates", tuple[str, ...], dict[str, Any]], "EstimateAnswer"]
-    options: tuple[str, ...] = ()
-
-
-QUESTIONS = {
-    "mean": Question(
-        "NUMBER [--by ATTRIBUTE]",
-        1,
-        1,
-        lambda asked, names, more: asked.mean(names[0], **more),
-        ("by",),
-    ),
-    "share": Question(
-        "ATTRIBUTE[=LABEL] [--by ATTRIBUTE]",
-        1,
-        1,
-        lambda asked, names, more: asked.proportion(names[0], **more),
-        ("by",),
-    ),
-    "difference": Question(
-        "NAME --by ATTRIBUTE",
-        1,
-        1,
-        lambda asked, names, more: asked.difference(names[0], **more),
-        ("by", "labels"),
-    ),
-    "table": Question("ATTRIBUTE ATTRIBUTE", 2, 2, lambda asked, names, _: asked.table(*names)),
-    "independence": Question(
-        "ATTRIBUTE ATTRIBUTE", 2, 2, lambda asked, names, _: asked.independence(*names)
-    ),
-    "odds-ratio": Question(
-        "LABEL LABEL",
-        2,
-        2,
-        lambda asked, names, more: asked.odds_ratio(*names, **more),
-        ("against",),
-    ),
-    "relative-risk": Question(
-        "LABEL LABEL",
-        2,
-        2,
-        lambda asked, names, more: asked.relative_risk(*names, **more),
-        ("against",),
-    ),
-    "correlation": Question(
-        "NAME NAME ...", 2, None, lambda asked, names, _: asked.correlation(*names)
-    ),
-    "ols": Question(
-        "OUTCOME NAME ...",
-        2,
-        None,
-        lambda asked, names, more: _ols(asked, names, **more),
-        ("variance",),
-    ),
-    "logit": Question(
-        "OUTCOME NAME ... | 'OUTCOME ~ NAME + NAME:NAME'",
-        1,
-        None,
-        lambda asked, names, more: asked.logit(names[0], names[1:] or None, **more),
-        ("log",),
-    ),
-    "poisson": Question(
-        "COUNT NAME ... | 'COUNT ~ NAME + NAME'",
-        1,
-        None,
-        lambda asked, names, more: asked.poisson(names[0], names[1:] or None, **more),
-        ("log",),
-    ),
-    "median": Question(
-        "NUMBER [--by ATTRIBUTE]",
-        1,
-        1,
-        lambda asked, names, more: asked.median(names[0], **more),
-        ("by",),
-    ),
-    "quantile": Question(
-        "NUMBER [LEVEL ...] [--by ATTRIBUTE]",
-        1,
-        None,
-        lambda asked, names, more: asked.quantile(names[0], *_levels(names[1:]), **more),
-        ("by",),
-    ),
-    "iqr": Question(
-        "NUMBER [--by ATTRIBUTE]",
-        1,
-        1,
-        lambda asked, names, more: asked.iqr(names[0], **more),
-        ("by",),
-    ),
-    "summary": Question(
-        "[NAME ...] [--by ATTRIBUTE] [--format FORMAT]",
-        0,
-        None,
-        lambda asked, names, more: asked.summary(*names, by=more.get("by")),
-        ("by", "format"),
-    ),
-    "survival": Question(
-        "TIME EVENT [--by ATTRIBUTE]",
-        2,
-        2,
-        lambda asked, names, more: asked.survival(*names, **more),
-        ("by",),
-    ),
-    "components": Question("", 0, 0, lambda asked, _, __: asked.components()),
-}
 
 
 _NO_QUESTION = {
@@ -239,7 +127,7 @@ def estimate_options(command: _Command) -> _Command:
             help="The authority's certificate; without it, nobody vouches for RESULT.",
         ),
         click.argument("names", nargs=-1),
-        click.argument("question", type=_QuestionType(list(QUESTIONS))),
+        click.argument("question", required=False, type=_QuestionType(list(QUESTIONS))),
         click.argument("result", type=FILE),
     ):
         command = option(command)
@@ -249,7 +137,7 @@ def estimate_options(command: _Command) -> _Command:
 
 def estimate(
     result: Path,
-    question: str,
+    question: str | None,
     names: tuple[str, ...],
     *,
     ca: Path | None,
@@ -262,24 +150,42 @@ def estimate(
     as_json: bool,
     **more: Any,
 ) -> int:
-    """Verify a result, answer one question from it, print the answer and return the exit code."""
+    """Verify a result, answer a question, or its study's, print that and return the exit code."""
+    from dppca.common.analysis.estimates.answers import AnswersDocument, as_family
     from dppca.common.analysis.estimates.face import estimates
     from dppca.common.kernel.attestation.parties import KnownParties
     from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
     from dppca.common.kernel.attestation.verify import read_authority, read_revoked
 
-    asked = QUESTIONS[question]
     given = {name: value for name, value in more.items() if value is not None}
-    _require_usage(question, names, given)
+    if question is not None and (wrong := usage_fault(question, names, given)):
+        raise click.UsageError(wrong)
+    if question is None and given:
+        raise click.UsageError(f"--{min(given)} belongs to a question: name one")
     authority = read_authority(ca)
     parties = KnownParties(authority, revoked=read_revoked(crl, ca=authority))
     published = read_published(result, parties, first=first)
     face = estimates(published, these_rows=these_rows, population=population)
-    answer = replace(asked.ask(face, names, given), alpha=1 - level)
-    if adjust is not None:
-        answer = answer.adjusted(adjust)
-    text = answer.lay_out(given.get("format", "text"))
-    emit(answer.document(), text, as_json=as_json)
+    if question is None:
+        asked = [read_question(each) for each in published.study.questions or ()]
+        if not asked:
+            raise SettingError(
+                f"study {published.study.name} has no questions of its own: name one, such as "
+                "`components`; --help lists them"
+            )
+        found = [replace(_ask(face, each), alpha=1 - level) for each in asked]
+        answers = as_family(found, adjust or "bonferroni")
+        whole = AnswersDocument(
+            published.study.questions or (), tuple(each.document() for each in answers)
+        )
+        emit(whole, "\n\n".join(each.summary() for each in answers), as_json=as_json)
+    else:
+        answer = replace(
+            _ask(face, StudyQuestion(question, question, names, given)), alpha=1 - level
+        )
+        if adjust is not None:
+            answer = answer.adjusted(adjust)
+        emit(answer.document(), answer.lay_out(given.get("format", "text")), as_json=as_json)
     if authority is None:
         tell(f"{UNVOUCHED}: {UNVOUCHED_WHY} --ca")
         return ExitCode.UNVOUCHED
@@ -308,31 +214,8 @@ def read_published(path: Path, parties: "KnownParties", *, first: Path | None) -
     return Published(checked.study, result)
 
 
-def _require_usage(name: str, names: tuple[str, ...], given: Collection[str]) -> None:
-    question = QUESTIONS[name]
-    fewest, most = question.fewest, question.most
-    if len(names) < fewest or (most is not None and len(names) > most):
-        wanted = f"{fewest}" if most == fewest else f"{fewest} or more"
-        raise click.UsageError(f"{name} takes {wanted} names or labels, not {len(names)}")
-    for option in given:
-        if option not in question.options:
-            takers = [each for each, one in QUESTIONS.items() if option in one.options]
-            raise click.UsageError(f"{name} takes no --{option}: it is for {', '.join(takers)}")
-    if name == "difference" and "by" not in given:
-        raise click.UsageError("a difference needs --by, the attribute of the two groups")
-
-
-def _levels(texts: tuple[str, ...]) -> list[float]:
-    try:
-        return [float(each) for each in texts]
-    except ValueError:
-        raise click.UsageError(
-            f"levels of a quantile are numbers such as 0.25, not {' '.join(texts)}"
-        ) from None
-
-
-def _ols(asked: "Estimates", names: tuple[str, ...], **more: Any) -> "EstimateAnswer":
+def _ask(face: "Estimates", question: StudyQuestion) -> "EstimateAnswer":
+    if question.kind != "ols":
+        return question.ask(face)
     with progress("Fitting", 100) as bar:
-        return asked.ols(
-            *(names[0], names[1:]), progress=lambda share: bar.reach(int(100 * share)), **more
-        )
+        return question.ask(face, progress=lambda share: bar.reach(int(100 * share)))

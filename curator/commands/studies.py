@@ -126,10 +126,12 @@ def create(file: Path, curator: str, credentials: Path, *, yes: bool, as_json: b
     Example:
       dppca-curator study create nltcs.yaml --curator localhost:7443 --credentials alice
     """
+    from dppca.common.analysis.estimates.forecast import require_answerable
     from dppca.curator.study.codable import require_codable
 
     begun = study_assembly.read_study(file)
     require_codable(begun.table)  # the curator does too, but says why in its log alone
+    require_answerable(begun)
     if begun.stated.undecided and not yes:
         _ask(file, ", ".join(begun.stated.undecided))
     with as_operator(curator, credentials) as client:

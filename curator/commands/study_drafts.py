@@ -316,6 +316,7 @@ def check(file: Path, export: Path | None, rows: int | None, *, as_json: bool) -
     Example:
       dppca-curator study check study.yaml
     """
+    from dppca.common.analysis.estimates.forecast import require_answerable
     from dppca.common.analysis.estimates.reasons import ruled_out, ruled_out_lines
     from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
     from dppca.common.analysis.outlook import look_at_sizes, outlook_lines
@@ -331,6 +332,7 @@ def check(file: Path, export: Path | None, rows: int | None, *, as_json: bool) -
 
     study, lacks_keys = read_draft_or_study(file)
     require_codable(study.table)
+    require_answerable(study)
     if export is not None:
         write_new(export, write_workbook(study.table))
     place = quote(str(file))

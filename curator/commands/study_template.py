@@ -28,9 +28,8 @@ privacy:
   mechanism: laplace                  # gaussian also needs delta, such as "1e-9"
   epsilon: "1.0"                      # decide: what each owner's release may cost a person
 
-# The curator can see one sum over the owners, not each owner's noised sums. The owners then make
-# the noise together, and there is less of it: `dppca-curator plan --colluders 1` shows it. In
-# privacy, set `trust: aggregate` and `colluders: 1` (decide: how many owners may collude with the
+# To show the curator one sum over the owners, with less noise (`dppca-curator plan --colluders 1`),
+# set in privacy `trust: aggregate` and `colluders: 1` (decide: how many owners may collude with the
 # curator; if more do, gaussian noise keeps more of the guarantee). Here, set
 spares: 0                           # openers that may never come back
 # open_by: 2030-02-07T12:00:00+00:00  # until when the study waits for openers
@@ -39,6 +38,9 @@ spares: 0                           # openers that may never come back
 overlap: false                        # true if one person may have rows at several owners
 
 components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}
+
+# What it is to answer, as `estimate` asks it: forecast by `plan`, shown to stewards.
+# questions: [logit smoker ~ region, median age by smoker]
 
 # `check` and `review` refuse if a larger share of an attribute's values are faults: unknown,
 # missing (unless the attribute says what that is), or outside the bounds. `contribute` only shows

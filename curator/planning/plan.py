@@ -20,9 +20,11 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimates.forecast import QuestionForecast
 from dppca.common.analysis.estimates.reasons import RuledOut, ruled_out
 from dppca.common.analysis.estimators.relations import Relations, judge_relations
 from dppca.common.analysis.field.heaps import find_wide_bins
+from dppca.common.analysis.outlook import expected_answers
 from dppca.common.analysis.rows.refinement import PlannedRounds, plan_rounds
 from dppca.common.analysis.spectrum.pca import count_components
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
@@ -115,6 +117,9 @@ class StudyPlan:
     ]
     ruled_out: Annotated[
         tuple[RuledOut, ...], "questions that no result of the study can answer, and why"
+    ] = ()
+    questions: Annotated[
+        tuple[QuestionForecast, ...], "what the study's own questions would get, as it stands"
     ] = ()
     seconds: Annotated[PlanSeconds | None, "times; null where nothing was timed"] = None
     plot: Annotated[PathText | None, "the plot; with `--plot`"] = None
@@ -268,6 +273,7 @@ def make_plan(
     return StudyPlan(
         study=study.name,
         digest=study.digest,
+        questions=expected_answers(study, requested, owner_rows),
         ruled_out=ruled_out(study.table),
         rows=dict(rows),
         assumption=assumption,

@@ -37,6 +37,7 @@ def plan_text(
         _assumption(plan) if details else (),
         _plain(plan),
         _table(plan, width) if details else (),
+        _questions(plan),
         _widths(plan, width),
         _answers(plan, details=details),
         [describe_ruled_out(each) for each in plan.ruled_out],
@@ -177,6 +178,16 @@ def _widths(plan: StudyPlan, width: int | None) -> list[str]:
         "Intervals of 95 % by `estimate`, for each epsilon, if values are spread evenly over their "
         "bounds:",
         *text_table(names, questions, width=width, right=range(1, len(names))),
+    ]
+
+
+def _questions(plan: StudyPlan) -> list[str]:
+    if not plan.questions:
+        return []
+    return [
+        "The study's questions, with 95 % for all of their intervals together, if values are "
+        "spread evenly:",
+        *(f"  {each.line}" for each in plan.questions),
     ]
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from shlex import quote
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
@@ -25,6 +26,8 @@ from dppca.common.shell.dictionaries.dictionary import (
 
 DAYS = 31
 """Days that a drafted study waits for its owners."""
+_NUMBERS = (EntryType.NUMBER, EntryType.INTEGER)
+_REGRESSORS = 3  # in a proposed question: a usual number
 DECIDE = "DECIDE"
 """Word in the comment of every blank place."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?: [A-Za-z0-9_]+)*")
@@ -121,6 +124,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         ),
         *([] if choices.delta is None else [f'  delta: "{choices.delta}"']),
         "",
+        *_question_lines(dictionary, choices),
         *_FAULTS,
         "components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}",
         "",
@@ -166,6 +170,33 @@ def _waiting_lines(choices: Choices) -> list[str]:
         f"quorum: {quorum} # owners that are enough once the deadline has passed",
         f"deadline: {choices.deadline.isoformat()}",
     ]
+
+
+def _question_lines(dictionary: Dictionary, choices: Choices) -> list[str]:
+    """Propose questions of the first columns; about the target, if there is one."""
+    kinds = {each.name: each.kind for each in dictionary.entries}
+    numbers = [name for name, kind in kinds.items() if kind in _NUMBERS]
+    labels = [name for name, kind in kinds.items() if kind in (EntryType.LABEL, EntryType.ORDINAL)]
+    target = choices.target
+    first = target if target in numbers else next(iter(numbers), None)
+    by = target if target in labels else next(iter(labels), None)
+    asked = []
+    if first is not None:
+        asked.append(f"mean {quote(first)}" + (f" by {quote(by)}" if by else ""))
+    if len(labels) > 1:
+        asked.append(f"table {quote(labels[0])} {quote(labels[1])}")
+    kind = "ols" if target in numbers else "logit"
+    beside = kinds if kind == "ols" else labels  # numbers of a logit need a table with their cells
+    if target is not None and (x := [each for each in beside if each != target][:_REGRESSORS]):
+        asked.append(" ".join([kind, *map(quote, (target, *x))]))
+    return (
+        [
+            "# What it is to answer; stewards see it, `plan` forecasts it. Take what you need:",
+            f"# questions: {json.dumps(asked, ensure_ascii=False)}",
+        ]
+        if asked
+        else []
+    )
 
 
 def _repeating_lines(dictionary: Dictionary) -> Iterator[str]:

@@ -12,11 +12,11 @@ from shlex import quote
 import numpy as np
 
 from dppca.common.analysis.estimates.face import estimates
+from dppca.common.analysis.estimates.questions import QUESTIONS
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.attributes import list_labels
-from dppca.common.verification.estimation import QUESTIONS
 
 MOST_ANSWERS = 3  # lines to paste: what somebody tries before they read on
 

@@ -13,7 +13,10 @@ from dppca.owner.site import SITE_FILE
 
 @click.command("estimate")
 @estimate_options
-@prints("dppca.common.analysis.estimates.answers:AnswerDocument")
+@prints(
+    "dppca.common.analysis.estimates.answers:AnswerDocument",
+    "dppca.common.analysis.estimates.answers:AnswersDocument",
+)
 @click.pass_obj
 def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) -> int:
     """Answer a question from a result, with an honest interval.

@@ -574,4 +574,5 @@ def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
             "  95 % intervals by `estimate`, if values are spread evenly over their bounds:"
         )
     lines += [f"    {each.question}: {each.text}" for each in expected.widths]
+    lines += [f"  {each.line}" for each in expected.questions]
     return [*lines, *(f"  {line}" for line in relations_lines(expected.relations))]

@@ -409,6 +409,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "Study.components": "-said",
         "Study.covariance": "parties",
         "Study.faults": "-said",
+        "Study.questions": "-said",
         "Study.identities": "parties",
         "Study.openers": "parties",
         "Study.spares": "parties",

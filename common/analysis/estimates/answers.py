@@ -204,6 +204,24 @@ class AnswerDocument:
     cells: Annotated[
         tuple[CellDocument, ...] | None, "of `summary`: the place of each estimate, in their order"
     ] = None
+    family: Annotated[int | None, "estimates that an adjustment is for; null: the answer's"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersDocument:
+    """Answers to all questions of a study."""
+
+    questions: Annotated[tuple[str, ...], "the study's questions"]
+    answers: Annotated[tuple[AnswerDocument, ...], "an answer to each"]
+    version: Annotated[int, "version of this document"] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFamily:
+    """All estimates of a study's questions: their number, and p-values, 1 where one is refused."""
+
+    size: int
+    pvalues: Array
 
 
 @dataclass(frozen=True)
@@ -227,6 +245,8 @@ class EstimateAnswer:
     covariance
         Of the estimates, noise and sampling together, shape (k, k); NaN where refused. None where
         the law is no normal one of all together.
+    family
+        What an adjustment is for: by default the answer's own estimates.
     """
 
     title: str
@@ -237,6 +257,7 @@ class EstimateAnswer:
     alpha: float = 0.05
     adjustment: Literal["bonferroni", "holm"] | None = None
     covariance: Array | None = None
+    family: QuestionFamily | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -257,13 +278,14 @@ class EstimateAnswer:
     def pvalues(self) -> Array:
         """Two-sided p-values, shape (k,), adjusted as asked; NaN where there is none."""
         values = _floats(each.pvalue for each in self.estimates)
-        tests = int(np.isfinite(values).sum())
+        tested = np.isfinite(values)
+        tests = np.sort(values[tested] if self.family is None else self.family.pvalues)
         if self.adjustment == "bonferroni":
-            return np.minimum(values * tests, 1)
+            return np.minimum(values * len(tests), 1)
         if self.adjustment == "holm":
-            order = np.argsort(values)  # NaN come last
-            steps = values[order] * np.maximum(tests - np.arange(len(values)), 1)
-            values[order] = np.minimum(np.maximum.accumulate(steps), 1)
+            steps = np.maximum.accumulate(tests * (len(tests) - np.arange(len(tests))))
+            places = np.searchsorted(tests, values[tested], side="right") - 1
+            values[tested] = np.minimum(steps[places], 1)
         return values
 
     def conf_int(self, alpha: float | None = None) -> Array:
@@ -277,7 +299,8 @@ class EstimateAnswer:
         """
         level = self.alpha if alpha is None else alpha
         if self.adjustment is not None:  # Holm's has no intervals of its own
-            level /= max(1, sum(each.refused is None for each in self.estimates))
+            given = sum(each.refused is None for each in self.estimates)
+            level /= max(1, given if self.family is None else self.family.size)
         ends = [each.conf_int(level) or (np.nan, np.nan) for each in self.estimates]
         return np.array(ends, dtype=np.float64).reshape(-1, 2)
 
@@ -319,6 +342,7 @@ class EstimateAnswer:
             None
             if self.covariance is None
             else tuple(tuple(map(_value, row)) for row in self.covariance),
+            family=None if self.family is None else self.family.size,
         )
 
     def summary(self) -> str:
@@ -334,6 +358,7 @@ class EstimateAnswer:
         How many rows this concerns is not released, and not in the intervals.
         """
         moments, adjusted = self.moments, "" if self.adjustment is None else f", {self.adjustment}"
+        adjusted += "" if self.family is None else f" of all {self.family.size} of the study"
         told = [
             f"{self.title}, {self.scope}{adjusted}",
             f"{moments.rows_text} of {moments.n_owners} owners, epsilon {moments.epsilon}, "
@@ -389,6 +414,16 @@ class EstimateAnswer:
     @property
     def _columns(self) -> Sequence[Array]:
         return [self.params, self.bse, *self.conf_int().T, self.pvalues]
+
+
+def as_family(
+    answers: Sequence[EstimateAnswer], method: Literal["bonferroni", "holm"]
+) -> list[EstimateAnswer]:
+    """Adjust several answers for all their estimates at once; refused ones count, too."""
+    every = [each for answer in answers for each in answer.estimates]
+    values = [1.0 if each.refused is not None else each.pvalue for each in every]
+    family = QuestionFamily(len(every), _floats(each for each in values if each is not None))
+    return [replace(each.adjusted(method), family=family) for each in answers]
 
 
 def _attribute(attribute: Attribute) -> AttributeDocument:

@@ -1,6 +1,6 @@
-"""How wide intervals will be, for the questions that a schema suggests.
+"""How wide intervals will be: of a study's questions, and of those that a schema suggests.
 
-The questions are the mean of its first number (one that rows may lack comes last), the difference
+The latter are the mean of its first number (one that rows may lack comes last), the difference
 of that number between two groups, the share of a label, a cell of the table of its first two
 attributes with labels, a correlation, and the adjusted coefficient of the smallest group: a label
 of the attribute that has most of them. Before a study they are put to moments whose values are
@@ -15,18 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from math import floor, isfinite, log10
+from math import floor, inf, isfinite, isnan, log10, sqrt
 from typing import TYPE_CHECKING, Annotated
 
-from dppca.common.kernel.errors import SettingError
+from dppca.common.analysis.estimates.questions import StudyQuestion, question_words, read_question
+from dppca.common.kernel.errors import SettingError, StudyError
 
 if TYPE_CHECKING:
     from dppca.common.analysis.estimates.answers import EstimateAnswer
     from dppca.common.analysis.estimates.face import Estimates
     from dppca.common.analysis.estimates.release import ReconciledMoments
     from dppca.common.analysis.estimates.variables import Names
+    from dppca.common.kernel.study import Study
 
 ALPHA = 0.05  # of the intervals whose width is told
+_ROWS = 100_000  # of each owner, where only whether a question has an answer is judged
+_SHOWN = 4  # widths in a line
 _OTHERS = 2  # attributes that a coefficient is adjusted for: a usual number
 
 
@@ -38,14 +42,40 @@ class ForecastWidth:
     reach: Annotated[
         float | None, "half the width of its 95 % interval, in its unit; null: not estimable"
     ]
+    is_factor: Annotated[bool, "whether it is the factor from the middle to each end"] = False
 
     @property
     def text(self) -> Annotated[str, "the same in words, two digits"]:
         """Half the width with two digits, or that there will be none."""
         if self.reach is None:
             return "not estimable"
-        digits = 1 - floor(log10(self.reach)) if self.reach > 0 else 0
-        return f"± {round(self.reach, digits):.{max(0, digits)}f}"
+        known = self.reach - self.is_factor  # of 1.085, that by which it is above 1
+        digits = 1 - floor(log10(known)) if known > 0 else 0
+        size = f"{round(self.reach, digits):.{max(0, digits)}f}"
+        return f"a factor of {size}" if self.is_factor else f"± {size}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionForecast:
+    """What a study's question would get: the widths of its intervals, or why there is no answer."""
+
+    question: Annotated[str, "the question, as the study has it"]
+    widths: Annotated[tuple[ForecastWidth, ...], "each estimate's, without an intercept's"] = ()
+    refusal: Annotated[str | None, "why the study cannot answer it, and what would"] = None
+
+    @property
+    def text(self) -> str:
+        """The widths of the first estimates, or the refusal."""
+        if self.refusal is not None:
+            return f"CANNOT BE ANSWERED: {self.refusal}"
+        shown = [f"{each.question} {each.text}" for each in self.widths[:_SHOWN]]
+        left = len(self.widths) - len(shown)
+        return "; ".join(shown) + (f"; and {left} more" if left else "") or "no forecast"
+
+    @property
+    def line(self) -> str:
+        """Question and text, for people."""
+        return f"{question_words(self.question)}: {self.text}"
 
 
 def forecast_widths(moments: ReconciledMoments) -> tuple[ForecastWidth, ...]:
@@ -62,6 +92,57 @@ def forecast_widths(moments: ReconciledMoments) -> tuple[ForecastWidth, ...]:
             low, high = answer.conf_int(ALPHA)[place]
             reach = float(high - low) / 2
             found.append(ForecastWidth(question, reach if isfinite(reach) else None))
+    return tuple(found)
+
+
+def forecast_questions(moments: ReconciledMoments) -> tuple[QuestionForecast, ...]:
+    """Return widths for the questions of a study, from expected moments; none without any.
+
+    They are those of intervals that hold all at once, with a chance of 95 %.
+    """
+    if not moments.study.questions:
+        return ()
+    from dppca.common.analysis.estimates.face import Estimates
+
+    found: dict[str, QuestionForecast] = {}
+    answers: dict[StudyQuestion, EstimateAnswer] = {}
+    for line in moments.study.questions:
+        found[line] = QuestionForecast(line)
+        try:
+            asked = read_question(line)
+            if asked.kind != "components":  # of which a study says itself how many it has
+                answers[asked] = asked.ask(Estimates(moments))
+        except SettingError as error:
+            found[line] = QuestionForecast(line, refusal=str(error))
+    size = sum(len(each.estimates) for each in answers.values())
+    for asked, answer in answers.items():
+        widths = _widths(answer, ALPHA / size, are_ratios=asked.is_of_ratios)
+        found[asked.line] = QuestionForecast(asked.line, widths)
+    return tuple(found.values())
+
+
+def require_answerable(study: Study) -> None:
+    """Raise `StudyError` for questions that a study could not answer, with the way out."""
+    if study.questions is None:
+        return
+    from dppca.common.analysis.estimates.release import expected_moments
+    from dppca.common.kernel.privacy.release import calibrate
+
+    rows = [min(_ROWS, study.rows_per_owner)] * len(study.owners)
+    found = forecast_questions(expected_moments(study, calibrate(study), rows))
+    if wrong := [f"{each.question}: {each.refusal}" for each in found if each.refusal is not None]:
+        raise StudyError(f"the study cannot answer its questions: {'; '.join(wrong)}")
+
+
+def _widths(answer: EstimateAnswer, alpha: float, *, are_ratios: bool) -> tuple[ForecastWidth, ...]:
+    found = []
+    for name, (low, high) in zip(answer.names, answer.conf_int(alpha), strict=True):
+        if name == "const" or isnan(low):
+            continue
+        reach = float(high - low) / 2
+        if are_ratios:
+            reach = sqrt(high / low) if low > 0 else inf
+        found.append(ForecastWidth(name, reach if isfinite(reach) else None, are_ratios))
     return tuple(found)
 
 

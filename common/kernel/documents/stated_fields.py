@@ -42,6 +42,7 @@ PartyName = Annotated[str, AfterValidator(require_party_name)]
 Title = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_paragraph)]
 Purpose = Annotated[str, Field(min_length=1, max_length=1000), BeforeValidator(_paragraph)]
 Line = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_paragraph)]
+Question = Annotated[str, Field(min_length=1, max_length=500), BeforeValidator(_paragraph)]
 Sector = Literal["Healthcare", "Education", "Government", "Finance", "Energy", "Technology"]
 MAX_DESCRIPTION, MAX_UNIT, MAX_CONCEPT = 300, 32, 128  # characters of what an attribute says
 Unit = Annotated[str, Field(min_length=1, max_length=MAX_UNIT), BeforeValidator(_paragraph)]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dppca.common.analysis.estimates.face import estimates
+from dppca.common.analysis.estimates.questions import QUESTIONS
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.schema import encode
-from dppca.common.verification.estimation import QUESTIONS
 from dppca.deploy.simulation.answers import list_answers
 from tests.support.pooling import pooled_result
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of

@@ -19,7 +19,7 @@ def test_texts_begin_with_the_operators_words_and_pages_with_the_name() -> None:
     assert [name for name, _ in header.rows()] == [
         each.name
         for each in FACTS
-        if each.name not in ("Deadline", "A person's rows", "Number of rows")
+        if each.name not in ("Deadline", "A person's rows", "Number of rows", "It is to answer")
     ]
     assert dict(header.rows())["Digest"] == STUDY.digest
     assert "State" not in dict(StudyHeader(STUDY).rows())
@@ -34,6 +34,11 @@ def test_a_study_of_people_says_so_in_every_text() -> None:
 def test_a_study_whose_numbers_of_rows_are_secret_says_so_in_every_text() -> None:
     secret = StudyHeader(make_study("census", neighbours="added"))
     assert secret.lines() == ["Number of rows: secret: it leaves with noise alone"]
+
+
+def test_questions_are_shown_in_every_text_in_words() -> None:
+    asking = StudyHeader(make_study("small", questions=["mean x0 by x1", "whatever else"]))
+    assert asking.lines() == ["It is to answer: mean: x0 by x1; whatever else"]
 
 
 def test_one_more_fact_is_shown_by_texts_and_pages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,13 @@ import click
 import numpy as np
 import pytest
 
+from dppca.common.analysis.estimates.questions import QUESTIONS
 from dppca.common.kernel.errors import AlteredError, ExitCode, SettingError
 from dppca.common.shell.console import USAGE_EXIT_CODE
-from dppca.common.verification.estimation import QUESTIONS
 from dppca.curator.cli import cli as curator
 from dppca.owner.cli import cli as owner
 from tests.support.commands import answer_of, run_here
+from tests.support.sites import make_trained_site
 from tools.markdown import ROOT
 
 EDITION = ROOT / "tests/golden/editions/0.1.0-owner"
@@ -154,6 +155,36 @@ def test_a_file_that_was_altered_answers_nothing(program: click.Command, tmp_pat
     code, out, _ = run_here(program, "estimate", tmp_path / "components.npz", "share", "sex", *CA)
     assert code == AlteredError.exit_code
     assert not out
+
+
+def test_without_a_question_those_of_the_study_are_answered_together(tmp_path: Path) -> None:
+    asked = ["logit ill ~ colour", "mean x0"]
+    site, study = make_trained_site(tmp_path / "site", epsilon="100", questions=asked)
+    result = site.folder / "studies" / study.name / "components.npz"
+    code, document = answer_of("dppca-owner", owner, "--site", site.folder, "estimate", result)
+    assert (code, document["questions"]) == (0, asked)
+    first, second = document["answers"]
+    assert len(first["estimates"]) == 3
+    assert first["family"] == second["family"] == 4
+    assert first["adjustment"] == "bonferroni"
+    (together,), (alone,) = (
+        second["estimates"],
+        answer_of("dppca-owner", owner, "--site", site.folder, "estimate", result, "mean", "x0")[1][
+            "estimates"
+        ],
+    )
+    assert together["low"] < alone["low"] < alone["high"] < together["high"]
+    code, text, _ = run_here(owner, "--site", site.folder, "estimate", result, "--adjust", "holm")
+    assert "holm of all 4 of the study" in " ".join(text.split())
+    wrong = run_here(owner, "--site", site.folder, "estimate", result, "--by", "ill")
+    assert wrong[0] == USAGE_EXIT_CODE
+    assert "--by belongs to a question: name one" in wrong[2]
+
+
+def test_a_study_without_questions_says_that_it_has_none() -> None:
+    code, _, err = run_here(owner, "estimate", RESULT, *CA)
+    assert code == SettingError.exit_code
+    assert "has no questions of its own: name one" in err
 
 
 @pytest.mark.parametrize("program", [owner, curator])

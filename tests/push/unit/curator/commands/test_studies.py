@@ -3,10 +3,11 @@
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dppca.common.kernel.errors import ConsentError, IdentityError
+from dppca.common.kernel.errors import ConsentError, IdentityError, StudyError
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.cli import cli
@@ -49,12 +50,20 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _create(folder: Path, *options: str, **words: str) -> tuple[int, str]:
+def _create(folder: Path, *options: str, **words: Any) -> tuple[int, str]:
     file = folder / "study.json"
     file.write_bytes(make_study("small", **words).canonical_bytes())
     reached = ("--curator", "127.0.0.1:1", "--credentials", folder / "none")
     code, _, told = run_here(cli, "study", "create", file, *reached, *options)
     return code, told
+
+
+def test_a_question_that_the_study_cannot_answer_is_refused_before_anybody_is_asked(
+    tmp_path: Path,
+) -> None:
+    code, told = _create(tmp_path, "--yes", questions=["mean height"])
+    assert code == StudyError.exit_code
+    assert "the study cannot answer its questions: mean height: " in told
 
 
 def test_a_study_without_its_words_is_created_only_if_the_operator_says_so(

@@ -66,6 +66,15 @@ def test_the_width_of_intervals_stands_under_each_epsilon() -> None:
     assert [f"± {each.strip()}" for each in shown] == ages
 
 
+def test_a_plan_forecasts_the_studys_own_questions() -> None:
+    asked = ["mean age by sex", "components"]
+    found = _plan(make_study("census", questions=asked), 4000, grid=())
+    assert [each.question for each in found.questions] == asked
+    text = plan_text(found)
+    assert "  mean: age by sex: age where sex=Female ± " in text
+    assert "The study's questions" not in plan_text(_plan(make_study("census"), 4000, grid=()))
+
+
 def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_rows() -> None:
     found = []
     for rows in (100, 1000, 10_000):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dppca.common.analysis.estimates.forecast import require_answerable
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION
@@ -88,6 +89,21 @@ def attributes(dictionary: Any, choices: Choices = SAID) -> dict[str, dict[str, 
     for each in listed:
         each.pop("description", None)
     return {each.pop("name"): each for each in listed}
+
+
+def test_a_draft_proposes_questions_which_the_study_could_answer(tmp_path: Path) -> None:
+    head = "name,type,lower,upper,labels\n"
+    found = read(tmp_path, f"{head}age,integer,0,99,\nx y,label,,,a|b|c\nill,label,,,n|y\n")
+    for target, last in ((None, []), ("ill", ["logit ill 'x y'"]), ("age", ["ols age 'x y' ill"])):
+        text = draft_study(found, replace(SAID, target=target), source="x")
+        assert study_from_yaml(text).questions is None
+        asked = study_from_yaml(text.replace("# questions:", "questions:"))
+        require_answerable(asked)
+        by = "ill" if target == "ill" else "'x y'"
+        assert list(asked.questions or ()) == [f"mean age by {by}", "table 'x y' ill", *last]
+    assert "questions" not in draft_study(
+        read(tmp_path, f"{head}ill,label,,,n|y\n"), SAID, source="x"
+    )
 
 
 @pytest.mark.parametrize(

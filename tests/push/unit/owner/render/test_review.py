@@ -13,7 +13,7 @@ from dppca.common.analysis.study_file import study_from_document
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.study import study_from_mapping
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.shell.study_header import StudyHeader
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Reservation
@@ -33,8 +33,8 @@ EMPTY = History()
 STUDY = make_study("small")
 
 
-def _review() -> Any:
-    return review(STUDY, EMPTY, n_rows=1000, account=account_of(budget=BUDGET))
+def _review(study: Study = STUDY) -> Any:
+    return review(study, EMPTY, n_rows=1000, account=account_of(budget=BUDGET))
 
 
 def _document(found: Any, *, with_forecast: bool = False) -> ReviewDocument:
@@ -61,6 +61,14 @@ def test_what_a_study_does_not_say_stands_beside_the_question() -> None:
         for text in (seen.brief(), seen.text(), seen.question()):
             assert told in text
             assert ("NOT SAID" in text) is bool(told)
+
+
+def test_a_review_forecasts_the_questions_of_the_study() -> None:
+    found = _review(make_study("census", questions=["mean age", "mean height"]))
+    text = _text(found, with_forecast=True)
+    assert "  mean: age: age ± " in text
+    assert "  mean: age: " not in _text(found)
+    assert "mean: height: CANNOT BE ANSWERED: " in text
 
 
 def _text(found: Any, *, with_forecast: bool = False) -> str:
