@@ -228,6 +228,7 @@ SAID: Levels = MappingProxyType(
         "components by share": {
             "components": {"contribution_rate": 0.9, "trace": "signed"},
             "faults": {"refuse_if_above": 0.1},
+            "questions": ["summary"],
         },
         "components above noise": {"components": {"above_noise": True}},
     }
