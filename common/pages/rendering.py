@@ -192,12 +192,12 @@ def _scree(values: Sequence[float], edge: float) -> Markup:
     return Markup(draw_scree(values, edge))  # noqa: S704
 
 
-def _forest(rows: Sequence[Mapping[str, Any]]) -> Markup:
+def _forest(rows: Sequence[Mapping[str, Any]], *, ratios: bool = False) -> Markup:
     """Return the intervals of estimates; their names are escaped where they are drawn."""
     from markupsafe import Markup
 
     drawn = [(each["name"], each["estimate"], each["low"], each["high"]) for each in rows]
-    return Markup(draw_forest(drawn))  # noqa: S704
+    return Markup(draw_forest(drawn, ratios=ratios))  # noqa: S704
 
 
 def _count(value: int) -> str:

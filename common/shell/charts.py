@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from math import ceil, floor, log10
+from math import ceil, exp, floor, log, log10
 from pathlib import Path
 
 import numpy as np
@@ -134,30 +134,31 @@ def draw_scree(values: Sequence[float], edge: float, *, noise_free: Sequence[flo
 
 
 def draw_forest(
-    rows: Sequence[tuple[str, float | None, float, float]],
+    rows: Sequence[tuple[str, float | None, float, float]], *, ratios: bool = False
 ) -> str:
     """Draw estimates with their intervals, 760 by 44 and 26 for each row: a forest plot.
 
     A row is a name, an estimate (None where the interval is all that is known) and both ends of its
-    interval; there is one at least.
+    interval; there is one at least. Of ``ratios`` above 0 the axis is logarithmic.
     """
     ends = [each for row in rows for each in row[1:] if each is not None]
-    low, high = min(ends), max(ends)
+    is_log = ratios and min(ends) > 0
+    low, high = (log(each) if is_log else each for each in (min(ends), max(ends)))
     if low == high:
         low, high = low - 0.5, high + 0.5
-    foot = 14 + 26 * len(rows)
+    foot, nothing = 14 + 26 * len(rows), float(ratios)
 
     def place(value: float) -> float:
-        return 250 + 480 * (value - low) / (high - low)
+        return 250 + 480 * ((log(value) if is_log else value) - low) / (high - low)
 
     parts = [_line("axis", 250, foot, 730, foot)]
-    for value in _round_numbers(low, high):
+    for value in _round_ratios(low, high) if is_log else _round_numbers(low, high):
         parts += [
             _line("axis", place(value), foot, place(value), foot + 5),
             _text(place(value), foot + 22, f"{value:.6g}", "middle"),
         ]
-    if low < 0 < high:
-        parts.append(_line("axis", place(0), 4, place(0), foot))
+    if min(ends) < nothing < max(ends):
+        parts.append(_line("axis", place(nothing), 4, place(nothing), foot))
     for number, (name, estimate, least, most) in enumerate(rows):
         y = 18 + 26 * number
         known = "" if estimate is None else f" {estimate:.4g},"
@@ -293,6 +294,19 @@ def _round_numbers(low: float, high: float) -> list[float]:
     power = 10.0 ** floor(log10(least))
     step = next(each * power for each in (1, 2, 2.5, 5, 10) if each * power >= least)
     return [n * step for n in range(ceil(low / step), floor(high / step) + 1)]
+
+
+def _round_ratios(low: float, high: float) -> list[float]:
+    """Powers of ten, or 1, 2 and 5 times these, between logarithms; else numbers, seven at most."""
+    first, last = floor(low / log(10)), ceil(high / log(10))
+    for steps in ((1, 2, 5), (1,)):
+        every = [each * 10.0**power for power in range(first, last + 1) for each in steps]
+        found = [each for each in every if low <= log(each) <= high]
+        if 1 < len(found) <= _MOST_TICKS:
+            return found
+    if len(found) > 1:  # many powers of ten
+        return found[:: -(-len(found) // _MOST_TICKS)]
+    return _round_numbers(exp(low), exp(high))
 
 
 def _draw_ticks(named: Mapping[float, str], wide: float) -> list[str]:

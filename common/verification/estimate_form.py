@@ -13,7 +13,7 @@ from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates, estimates
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import DppcaError, SettingError
-from dppca.common.kernel.schema import ColumnKind
+from dppca.common.kernel.schema import ColumnKind, Numeric
 
 _MOST_LABELS = 60  # in a list to choose from
 QUESTIONS = {
@@ -23,6 +23,8 @@ QUESTIONS = {
     "correlation": "correlations of all",
     "ols": "linear regression on what is ticked",
     "logit": "adjusted odds ratios, by what is ticked",
+    "summary": "Table 1, for each label of what is ticked",
+    "survival": "survival until it, by the number and the group that are ticked",
 }
 
 
@@ -45,7 +47,7 @@ class PageQuestion:
     def answers(self, published: Published) -> list[EstimateAnswer]:
         """Answer it; raise `SettingError` if the release has no answer."""
         asked, others = estimates(published), [each for each in self.x if each != self.y]
-        if self.ask not in ("mean", "median") and not others:
+        if self.ask not in ("mean", "median", "summary") and not others:
             raise SettingError("tick what it is beside")
         groups: list[str] | list[None] = others or [None]
         answers: Mapping[str, Callable[[], list[EstimateAnswer]]] = {
@@ -59,6 +61,8 @@ class PageQuestion:
             "correlation": lambda: [asked.correlation(self.y, *others)],
             "ols": lambda: [asked.ols(self.y, others)],
             "logit": lambda: [asked.logit(self.y, others)],
+            "summary": lambda: [asked.summary(by=by) for by in groups],
+            "survival": lambda: _survival(asked, self.y, others),
         }
         return answers[self.ask]()
 
@@ -106,6 +110,15 @@ def csv_text(published: Published, question: PageQuestion) -> str:
             refusal = "" if each.refusal is None else each.refusal.text
             writer.writerow((answer.title, each.name, *numbers, refusal))
     return sink.getvalue()
+
+
+def _survival(asked: Estimates, event: str, others: Sequence[str]) -> list[EstimateAnswer]:
+    known = {each.name: each for each in asked.moments.names.schema.attributes}
+    times = [each for each in others if isinstance(known.get(each), Numeric)]
+    if len(times) != 1:
+        raise SettingError("tick one number, the time until the event, and groups if you like")
+    groups: list[str] | list[None] = [each for each in others if each not in times] or [None]
+    return [asked.survival(times[0], event, by=by) for by in groups]
 
 
 def _mean(asked: Estimates, y: str, by: str | None) -> EstimateAnswer:

@@ -27,7 +27,7 @@ vcov.dppca_answer <- function(object, ...) {
   rows <- object$said$covariance
   if (is.null(rows)) {
     stop_dppca("dppca_not_in_answer", paste(
-      "these estimates have no covariance: ask `ols`, or use their own intervals"
+      "these estimates have no covariance: ask `ols`, or `logit` of what a table has"
     ))
   }
   values <- vapply(unlist(rows, recursive = FALSE), function(each) {
@@ -101,7 +101,7 @@ print.summary_dppca_answer <- function(x, digits = max(3L, getOption("digits") -
 plot.dppca_answer <- function(x, none = NULL, log = NULL, xlab = title_of(x), ...) {
   table <- x$table[x$table$term != "(Intercept)" & !is.na(x$table$estimate), ]
   if (nrow(table) == 0L) stop_dppca("dppca_not_in_answer", "no estimate can be drawn")
-  ratios <- grepl("odds ratio|ratios of|relative risk", x$said$title)
+  ratios <- isTRUE(x$said$ratios)
   if (is.null(log)) log <- ratios && all(table$conf.low > 0)
   if (is.null(none)) none <- if (ratios) 1 else 0
   ends <- c(table$conf.low, table$conf.high, table$estimate)

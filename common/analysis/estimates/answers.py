@@ -205,6 +205,7 @@ class AnswerDocument:
         tuple[CellDocument, ...] | None, "of `summary`: the place of each estimate, in their order"
     ] = None
     family: Annotated[int | None, "estimates that an adjustment is for; null: the answer's"] = None
+    ratios: Annotated[bool, "whether the estimates are ratios, which say nothing at 1"] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,8 @@ class EstimateAnswer:
     covariance
         Of the estimates, noise and sampling together, shape (k, k); NaN where refused. None where
         the law is no normal one of all together.
+    ratios
+        Whether the estimates are ratios, which say nothing at 1.
     family
         What an adjustment is for: by default the answer's own estimates.
     """
@@ -258,6 +261,7 @@ class EstimateAnswer:
     adjustment: Literal["bonferroni", "holm"] | None = None
     covariance: Array | None = None
     family: QuestionFamily | None = None
+    ratios: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -343,6 +347,7 @@ class EstimateAnswer:
             if self.covariance is None
             else tuple(tuple(map(_value, row)) for row in self.covariance),
             family=None if self.family is None else self.family.size,
+            ratios=self.ratios,
         )
 
     def summary(self) -> str:

@@ -387,14 +387,14 @@ class Estimates:
         outcome = self.moments.names.variable(name)
         terms = find_terms(self.moments, names, reference)
         made = make_regression(self.moments, self.scope, outcome, terms, link)
-        found, told = estimate_coefficients(made, as_ratio=not log)
+        found, covariance, told = estimate_coefficients(made, as_ratio=not log)
         regressors = list(dict.fromkeys(part for term in terms for part in term.parts))
         of = {"logit": ("odds ratios", "log odds"), "log": ("ratios of means", "log ratios")}
         places = [outcome.attribute, *(each.attribute for each in regressors)]
         more = (*describe_references(self.moments, regressors), *per_unit(regressors), *told)
-        return self._answer(
-            f"adjusted {of[link][log]} of {outcome.name}", found, *places, more=more
-        )
+        title = f"adjusted {of[link][log]} of {outcome.name}"
+        answer = self._answer(title, found, *places, more=more)
+        return replace(answer, covariance=covariance, ratios=not log)
 
     def strengths(
         self, x: Sequence[str], *, reference: Mapping[str, str] | None = None
@@ -541,7 +541,8 @@ class Estimates:
         found = estimate_ratio(
             *(self.moments, self.scope, (row, label), (column, outcome)), against=other, odds=odds
         )
-        return self._answer("odds ratio" if odds else "relative risk", [found], row, column)
+        answer = self._answer("odds ratio" if odds else "relative risk", [found], row, column)
+        return replace(answer, ratios=True)
 
     def _grouped(self, variable: Variable, by: str) -> EstimateAnswer:
         place = self.moments.names.attribute(by)

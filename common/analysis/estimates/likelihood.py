@@ -134,9 +134,14 @@ class LikelihoodFit:
 
     def spread(self, weights: Array, beta: Array) -> Array:
         """Return n times the sampling variance of ``w' U(beta)``, shape (r,)."""
+        return np.maximum(np.diag(self.spreads(weights, beta)), 0.0)
+
+    def spreads(self, weights: Array, beta: Array) -> Array:
+        """Return n times the sampling covariance of ``w' U(beta)``, shape (r, r)."""
         mu, slope = predicted(self.link, self.x @ beta)
         around = self.dispersion * slope if self.y is None else (self.y - mu) ** 2
-        return np.maximum((weights @ self.x.T) ** 2 @ (self.law.shares * around), 0.0)
+        along = weights @ self.x.T
+        return np.asarray((along * (self.law.shares * around)) @ along.T)
 
     def begin(self) -> Array:
         """Coefficients without any effect: the mean of the outcome."""
@@ -198,6 +203,10 @@ class Shown:
             return value
         return exp(value) if value < _LARGEST else inf
 
+    def slope(self, coefficient: float) -> float:
+        """Return the derivative of what is shown."""
+        return (self(coefficient) if self.as_ratio else 1.0) / self.factor
+
 
 def coefficients(
     fit: LikelihoodFit,
@@ -207,14 +216,15 @@ def coefficients(
     as_ratio: bool,
     merge: str,
 ) -> tuple[list[Estimate], Array | None]:
-    """Estimate each coefficient of a fit, with its score set; and the solution, if there is one.
+    """Estimate each coefficient of a fit, with its score set; and their covariance, shape (k, k).
 
     ``factors`` are the units of regressors in coded ones; ``merge`` says what may help where
-    nothing can be said.
+    nothing can be said. The covariance is None without a solution, and where pairs leave its place
+    open: then there is no one law of all coefficients.
     """
     solution = fit.solve(fit.begin())
     found = []
-    inverse = None
+    covariance = None
     if solution is not None:
         for place, value in enumerate(solution):
             fit.solved[place, float(value)] = solution
@@ -222,6 +232,15 @@ def coefficients(
         inverse = np.asarray(np.linalg.inv(fit.information(slope)), dtype=np.float64)
         *found_ends, slack = fit.ends(inverse, solution)
         noise = np.max([each.noise.variance for each in found_ends], axis=0)
+        scale = np.array(
+            [
+                Shown(factor, as_ratio).slope(value)
+                for factor, value in zip(factors, solution, strict=True)
+            ]
+        )
+        if isinstance(fit.law, JointLaw) and np.isfinite(scale).all():
+            both = found_ends[0].noise.covariance + fit.spreads(inverse, solution) / fit.rows
+            covariance = both * np.outer(scale, scale)
         sampling = (fit.spread(inverse, solution) + slack.max(axis=0)) / fit.rows
     for place, (name, factor) in enumerate(zip(names, factors, strict=True)):
         shown = Shown(factor, as_ratio)
@@ -242,7 +261,7 @@ def coefficients(
         bse = se / factor * (value if as_ratio else 1.0)
         share = float(noise[place]) / total if total else 0.0
         found.append(Estimate(name, value, law, bse, share))
-    return found, solution
+    return found, covariance
 
 
 def _judge(fit: LikelihoodFit, place: int) -> Callable[[float], ScoreAt | None]:

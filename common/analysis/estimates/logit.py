@@ -106,14 +106,17 @@ def make_regression(
 
 def estimate_coefficients(
     made: Regression, *, as_ratio: bool
-) -> tuple[list[Estimate], tuple[str, ...]]:
-    """Estimate ``const`` and each term in its own unit, and say what the intervals rest on."""
+) -> tuple[list[Estimate], Array | None, tuple[str, ...]]:
+    """Estimate ``const`` and each term in its own unit, and say what the intervals rest on.
+
+    The second value is the covariance of the estimates, as `coefficients` has it.
+    """
     names = ["const", *(each.name for each in made.terms)]
     factors = [1.0, *(each.factor for each in made.terms)]
-    found, _ = coefficients(made.fit, names, factors, as_ratio=as_ratio, merge=made.merge)
+    found, covariance = coefficients(made.fit, names, factors, as_ratio=as_ratio, merge=made.merge)
     without = [each.name for each in found if each.estimate is None and each.refused is None]
     none = (NO_VALUE.format(", ".join(without)), made.merge) if without else ()
-    return found, (*made.told, *none)
+    return found, covariance, (*made.told, *none)
 
 
 def _check(y: Variable, terms: Sequence[Regressor], link: Link) -> None:
@@ -130,11 +133,7 @@ def _check(y: Variable, terms: Sequence[Regressor], link: Link) -> None:
     y.require_complete()
     for term in terms:
         for each in term.parts:
-            if each.gappy or (each.label is None and each.absent is not None):
-                raise SettingError(
-                    f"{each.name} may be missing, and a release does not know what such rows "
-                    "would have: `ols` takes it as a regressor"
-                )
+            each.require_everywhere()
             if each.attribute == y.attribute:
                 raise SettingError(f"{y.name} is of an attribute that is among its own regressors")
         if len(term.parts) == 2 and term.parts[0].attribute == term.parts[1].attribute:

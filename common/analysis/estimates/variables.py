@@ -81,6 +81,14 @@ class Variable:
                 "the rows that have it"
             )
 
+    def require_everywhere(self) -> None:
+        """Raise `SettingError` if rows may lack it, whatever the study says of that."""
+        if self.gappy or (self.label is None and self.absent is not None):
+            raise SettingError(
+                f"{self.name} may be missing, and a release does not know what such rows would "
+                "have: `ols` takes it as a regressor"
+            )
+
 
 class Names:
     """Attributes, labels and variables of a schema by their names."""

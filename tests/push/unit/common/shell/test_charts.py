@@ -128,3 +128,17 @@ def test_a_forest_plot_has_each_interval_in_proportion_and_a_line_at_nothing() -
     assert '<line class="axis" x1="490.0" y1="4.0"' in drawn
     assert "a&lt;b: 1, from 0 to 2" in drawn
     assert "<rect" in draw_forest([("exact", 3.0, 3.0, 3.0)])
+
+
+def test_a_forest_plot_of_ratios_is_logarithmic_with_a_line_at_1() -> None:
+    drawn = draw_forest([("a", 1.0, 0.25, 4.0), ("b", 2.0, 1.0, 4.0)], ratios=True)
+    bars = re.findall(r'<rect class="first" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)
+    assert [(float(x), float(width)) for x, width in bars] == [(250, 480), (490, 240)]
+    assert re.findall(r'cx="([\d.]+)"', drawn) == ["490.0", "610.0"]
+    assert '<line class="axis" x1="490.0" y1="4.0"' in drawn
+    assert re.findall(r">([\d.]+)</text>", drawn) == ["0.5", "1", "2"]
+    wide = draw_forest([("a", 1.0, 1e-9, 1e9)], ratios=True)
+    assert 2 <= len(re.findall(r">(1e[+-]?\d+|[\d.]+)</text>", wide)) <= 7
+    from_nothing = draw_forest([("a", 1.0, 0.0, 2.0)], ratios=True)
+    assert re.findall(r'cx="([\d.]+)"', from_nothing) == ["490.0"]
+    assert "<rect" in draw_forest([("exact", 3.0, 3.0, 3.0)], ratios=True)

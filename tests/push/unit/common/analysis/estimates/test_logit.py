@@ -281,3 +281,30 @@ def test_without_a_table_the_cells_are_counted() -> None:
 def test_a_formula_has_names_products_and_both() -> None:
     assert read_formula("ill ~ a + b*c", None) == ("ill", (("a",), ("b",), ("c",), ("b", "c")))
     assert read_formula("ill", ["a", ("b", "c")]) == ("ill", (("a",), ("b", "c")))
+
+
+@pytest.mark.parametrize("epsilon", ["3", "50"])
+def test_the_covariance_says_what_another_reference_would(epsilon: str) -> None:
+    asked = released(study_of({"table": ["sex", "smoking"]}, epsilon=epsilon), FRAME)
+    labels = asked.moments.names.labels[asked.moments.names.attribute("smoking")] or ()
+    one, other = (
+        asked.logit("ill", ["sex", "smoking"], reference={"smoking": each}, log=True)
+        for each in labels[:2]
+    )
+    assert one.covariance is not None
+    assert other.covariance is not None
+    np.testing.assert_allclose(np.sqrt(np.diag(one.covariance)), one.bse, rtol=1e-9)
+    np.testing.assert_allclose(one.covariance, one.covariance.T, rtol=1e-9)
+    between = np.array([name == f"smoking={labels[2]}" for name in one.names], dtype=float)
+    between -= [name == f"smoking={labels[1]}" for name in one.names]
+    place = other.names.index(f"smoking={labels[2]}")
+    assert between @ one.params == pytest.approx(other.params[place], rel=1e-6)
+    assert between @ one.covariance @ between == pytest.approx(other.bse[place] ** 2, rel=1e-6)
+    ratios = asked.logit("ill", ["sex", "smoking"], reference={"smoking": labels[0]})
+    assert ratios.covariance is not None
+    np.testing.assert_allclose(np.sqrt(np.diag(ratios.covariance)), ratios.bse, rtol=1e-9)
+    assert (ratios.document().ratios, one.document().ratios) == (True, False)
+
+
+def test_what_pairs_leave_open_has_no_covariance() -> None:
+    assert released(study_of(), FRAME).logit("ill", ["sex", "smoking"]).covariance is None

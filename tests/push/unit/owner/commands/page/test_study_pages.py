@@ -15,6 +15,8 @@ from dppca.common.analysis.estimates.face import estimates
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.attestation.verify import read_authority
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.pages.guard import COOKIE
 from dppca.common.shell.charts import draw_forest
 from dppca.common.verification.estimate_form import PageQuestion, csv_text, form_values
@@ -24,7 +26,9 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_results import kept_result
 from dppca.owner.site.kept_studies import components_path
 from tests.support.asgi import Answer, ask
+from tests.support.pooling import pooled_result
 from tests.support.sites import make_trained_site
+from tests.support.studies import binary_of, make_study, numeric_of
 from tools.markdown import ROOT
 
 
@@ -67,6 +71,7 @@ def test_the_form_has_every_attribute_and_each_label_of_a_categorical(asker: _As
         ({"ask": "table", "y": "colour", "x": "ill"}, "Independence of colour and ill"),
         ({"ask": "correlation", "y": "x0", "x": ["x1", "x2"]}, "Correlation"),
         ({"ask": "ols", "y": "x0", "x": ["x0", "ill", "colour"]}, "Regression of x0"),
+        ({"ask": "logit", "y": "ill", "x": "colour"}, "Adjusted odds ratios of ill=yes"),
     ],
 )
 def test_each_question_has_a_forest_plot_and_a_table(
@@ -77,6 +82,30 @@ def test_each_question_has_a_forest_plot_and_a_table(
     assert f"<h2>{title}, " in page.body
     assert '<svg class="chart"' in page.body
     assert "The same as a table" in page.body
+
+
+def test_table_1_is_a_table_without_a_plot_of_unlike_numbers(asker: _Asker) -> None:
+    page = asker.get(ask="summary", y="x0", x="ill")
+    assert "<h2>Table 1 by ill, " in page.body
+    assert '<svg class="chart"' not in page.body
+    assert '<details class="filed" open>' in page.body
+
+
+def test_survival_on_the_page_is_until_what_is_chosen_by_the_number_that_is_ticked() -> None:
+    study = make_study(
+        [numeric_of("month", 0, 4, integer=True), binary_of("died", ["no", "yes"])],
+        epsilon="50",
+        tables=[{"table": ["month", "died"], "cells": {"month": 4}}],
+    )
+    rng = np.random.default_rng(5)
+    sums = accumulate_moments(
+        study.table, [rng.integers(0, 5, 900).astype(float), rng.integers(0, 2, 900, np.int32)]
+    )
+    published = Published(study, pooled_result(study, [sums], seed=5))
+    (answer,) = PageQuestion("survival", "died", ["month"]).answers(published)
+    assert answer.title == "survival by month to died=yes"
+    with pytest.raises(SettingError, match="tick one number, the time until the event"):
+        PageQuestion("survival", "month", ["died"]).answers(published)
 
 
 def test_quartiles_of_counted_cells_are_drawn_without_a_point_for_a_whole_cell() -> None:
