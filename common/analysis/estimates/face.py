@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
 from dppca.common.analysis.estimates.components import estimate_components
@@ -65,6 +65,7 @@ _OLS = {
     "constant": "Rows vary around the line by the same variance everywhere (constant variance).",
     "bound": "A share's variance is taken to be the most it can be, 1/4.",
     "sandwich": "How rows vary around the line is taken from rows of the fitted field.",
+    "table": "How rows vary around the line is taken from a released table (sandwich).",
 }
 _NUMBERS = (
     "How rows vary around the line may depend on all else: the most that their bounds allow is "
@@ -280,9 +281,10 @@ class Estimates:
             Numbers, labels, and attributes whose labels all enter but one. A number that may be
             missing brings the indicator of that with it.
         variance
-            How rows vary: ``constant``; ``bound``, the most that is possible (by default for a
-            label, at most 1/4, and for people); or, for a label, ``sandwich``, which fits the field
-            and takes seconds. Not for these rows alone.
+            How rows vary: ``constant``; ``bound``, the most that is possible (by default for
+            people); or ``sandwich`` (by default for a label), from a released table of all labels,
+            or else from the fitted field, which takes seconds; without either it is the bound, at
+            most 1/4. Not for these rows alone.
         reference
             The label that is left out, by attribute; by default the largest.
         progress
@@ -302,16 +304,14 @@ class Estimates:
             raise SettingError("a variance has no meaning for these rows alone")
         outcome = self.moments.names.variable(y)
         regressors = find_design(self.moments, x, reference or {})
-        people = isinstance(self.moments.study.unit, Person)
-        chosen = variance or ("bound" if people or outcome.label is not None else "constant")
-        if chosen not in _OLS:
-            raise SettingError(f"{chosen} is no variance; take constant, bound or sandwich")
-        if chosen == "sandwich" and outcome.label is None:
-            raise SettingError(f"{chosen} is for a label; of {y}, take bound or constant")
-        said = _NUMBERS if chosen == "bound" and outcome.label is None else _OLS[chosen]
-        found, covariance = estimate_ols(
-            self.moments, self.scope, outcome, regressors, chosen, progress
+        if variance is not None and variance not in get_args(Variance):
+            raise SettingError(f"{variance} is no variance; take constant, bound or sandwich")
+        if variance == "sandwich" and outcome.label is None:
+            raise SettingError(f"{variance} is for a label; of {y}, take bound or constant")
+        found, covariance, used = estimate_ols(
+            self.moments, self.scope, outcome, regressors, variance, progress
         )
+        said = _NUMBERS if used == "bound" and outcome.label is None else _OLS[used]
         assumed = (
             *describe_references(self.moments, regressors),
             *(() if self.scope.these_rows else (said,)),

@@ -8,8 +8,9 @@ p (1 - p) <= 1/4; for a number, whatever its variance depends on, at most
     E[u^2 e^2] <= min(max u^2 E[e^2], max e^2 E[u^2]),      u = a x,                            (1)
 
 for a row a of (X'X)^-1 and the residual e, where the bounds of the schema say how large u and e
-can be; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1`` of
-rows that are drawn from the fitted field.
+can be; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1``, of the cells
+of a table that has all, or of rows that are drawn from the fitted field. Where an outcome is rare
+the bound is far too wide, so the sandwich is the default.
 
 The interval of a coefficient is Fieller's set. With v what the other regressors leave of its own,
 ``R = v' A v`` and e the residual, the coefficient is ``beta_j R / R``, and at any value r ::
@@ -32,6 +33,7 @@ import numpy as np
 
 from dppca.common.analysis.estimates.answers import Estimate, NotEstimable, ratio_estimate
 from dppca.common.analysis.estimates.block import Block
+from dppca.common.analysis.estimates.joint_law import joint_law
 from dppca.common.analysis.estimates.noise import Array, form
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope
@@ -39,6 +41,7 @@ from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.layout import Layout
+from dppca.common.kernel.schema.units import Person
 
 _FIELD_ROWS = 60_000  # of the fitted field, from which a sandwich is computed
 _ROUNDING = 1e-10  # below it an eigenvalue of a correlation matrix counts as 0
@@ -81,39 +84,47 @@ def estimate_ols(
     scope: EstimateScope,
     y: Variable,
     regressors: Sequence[Variable],
-    variance: str,
+    variance: str | None,
     progress: Callable[[float], None] | None,
-) -> tuple[list[Estimate], Array | None]:
+) -> tuple[list[Estimate], Array | None, str]:
     """Estimate the coefficients of ``const`` and the regressors, in their own units.
 
-    The other value is their covariance, shape (k + 1, k + 1); None if the fit is refused.
+    The second value is their covariance, shape (k + 1, k + 1); None if the fit is refused. The
+    third says which variance was taken: ``constant``, ``bound``, ``table`` or ``sandwich``.
     """
+    people = isinstance(moments.study.unit, Person)
+    used = variance or ("bound" if people or y.label is not None else "constant")
     _check(y, regressors)
     block = moments.block([y.attribute, *(each.attribute for each in regressors)])
     made, names = design(block, regressors), ["const", *(each.name for each in regressors)]
     if made.inverse is None:
         refused = _refused(moments, block, regressors, made)
-        return [Estimate(name, refused=refused) for name in names], None
+        return [Estimate(name, refused=refused) for name in names], None, used
     n, b = moments.n_rows, made.inverse @ made.vectors @ block.matrix @ y.coded(block)
     rest, freedom = y.coded(block) - b @ made.vectors, max(n - len(names), 1)
-    if variance == "sandwich":
-        rows = _sandwich(moments, y, regressors, progress)
-    elif variance == "bound" and y.label is not None:
-        rows = made.inverse / 4
-    else:
+    rows = made.inverse / 4
+    robust = variance is None and y.label is not None and not (people or scope.these_rows)
+    if robust or variance == "sandwich":
+        taken = _of_table(moments, y, regressors, block, made.inverse, b)
+        taken = taken or _of_field(moments, y, regressors, progress)
+        if taken is not None:
+            used, rows = taken
+        elif variance is not None:
+            raise SettingError("no field could be fitted to this release: take the bound")
+    elif used != "bound" or y.label is None:
         rows = made.inverse * max(block.value(rest, rest), 0.0) * n / freedom
     zeros = np.eye(len(names))  # from coded regressors to those that are 0 in their own units
     zeros[0, 1:] = [-each.offset / each.factor for each in regressors]
     vectors = np.linalg.inv(zeros).T @ made.vectors
     influence, errors = zeros @ made.inverse, np.array([[*-b, 1.0]])
     b, inverse, rows = zeros @ b, zeros @ made.inverse @ zeros.T, zeros @ rows @ zeros.T
-    if variance == "bound" and y.label is None:
+    if used == "bound" and y.label is None:
         layout = moments.study.table.layout
         widest = reach(layout, influence, regressors) ** 2 * max(block.value(rest, rest), 0.0)
         furthest = reach(layout, errors, [*regressors, y]) ** 2 * np.diag(inverse)
         scale = np.sqrt(np.minimum(widest, furthest) / np.diag(inverse))
         rows = np.outer(scale, scale) * inverse  # correlations as with constant variance
-    df = freedom if variance == "constant" and not scope.these_rows else inf
+    df = freedom if used == "constant" and not scope.these_rows else inf
     factors = y.factor / np.array([1.0, *(each.factor for each in regressors)])
     covariance = block.noise(form(inverse @ vectors, rest)).covariance + rows / scope.rows(moments)
     found = []
@@ -132,7 +143,7 @@ def estimate_ols(
                 null=0.0,
             )
         )
-    return found, covariance * np.outer(factors, factors)
+    return found, covariance * np.outer(factors, factors), used
 
 
 def reach(layout: Layout, weights: Array, variables: Sequence[Variable]) -> Array:
@@ -213,36 +224,64 @@ def _remedies(
     return tuple(found)
 
 
-def _sandwich(
+def _of_table(
+    moments: ReconciledMoments,
+    y: Variable,
+    regressors: Sequence[Variable],
+    block: Block,
+    inverse: Array,
+    b: Array,
+) -> tuple[str, Array] | None:
+    """Return n times the sandwich covariance from a table of all labels; None without one."""
+    attributes = list(dict.fromkeys(each.attribute for each in (*regressors, y)))
+    if any(each.label is None for each in regressors):
+        return None
+    nothing = (np.empty((0, len(block.matrix))), np.empty((0, len(block.matrix))))
+    law = joint_law(moments, attributes, block, nothing)
+    if law is None:
+        return None
+    likely = np.maximum(law.shares, 0)
+    x = np.column_stack([np.ones(len(law.codes)), *(law.values(each) for each in regressors)])
+    around = likely / likely.sum() * (law.values(y) - x @ b) ** 2
+    return "table", np.asarray(inverse @ ((x * around[:, None]).T @ x) @ inverse)
+
+
+def _of_field(
     moments: ReconciledMoments,
     y: Variable,
     regressors: Sequence[Variable],
     progress: Callable[[float], None] | None,
-) -> Array:
-    """Return n times the sandwich covariance of coded coefficients, from rows of the field."""
+) -> tuple[str, Array] | None:
+    """Return n times the sandwich covariance of coded coefficients, from rows of the field.
+
+    None where there is no field, as in a forecast.
+    """
     if moments.published is None:
-        raise SettingError("a forecast has no rows: take the bound, or constant variance")
+        return None
     from dppca.common.analysis.rows.synthesis import synthesize
     from dppca.common.kernel.schema.frames import encode
 
     result, study = moments.published.result, moments.published.study
-    drawn = synthesize(
-        result,
-        study,
-        Form.DECODED,
-        n_rows=_FIELD_ROWS,
-        rng=np.random.default_rng(moments.seed),
-        progress=progress,
-    )
+    try:
+        drawn = synthesize(
+            result,
+            study,
+            Form.DECODED,
+            n_rows=_FIELD_ROWS,
+            rng=np.random.default_rng(moments.seed),
+            progress=progress,
+        )
+    except SettingError:  # without a field, of so many rows
+        return None
     if drawn.method is None or not drawn.method.of_field:
-        raise SettingError("no field could be fitted to this release: take the bound")
+        return None
     coded = np.concatenate([encode(batch, study.table) for batch in drawn.batches()])
     x = np.column_stack([np.ones(len(coded)), *(_of_rows(each, coded) for each in regressors)])
     outcome = _of_rows(y, coded)
     bread = np.linalg.pinv(x.T @ x / len(x))
     residual = outcome - x @ (bread @ (x.T @ outcome) / len(x))
     middle = (x * residual[:, None] ** 2).T @ x / len(x)
-    return np.asarray(bread @ middle @ bread)
+    return "sandwich", np.asarray(bread @ middle @ bread)
 
 
 def _of_rows(variable: Variable, coded: Array) -> Array:
