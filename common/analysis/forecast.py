@@ -17,7 +17,7 @@ scale 1 and then scaled. With B the assumed covariance and s the scale, the deco
     B + s (E - nu mu^T - mu nu^T) - s^2 nu nu^T            (within owners: the last term's own form)
 
 in the basis of B's eigenvectors, so the same draws serve every scale and curves over epsilon are
-smooth.
+smooth. A noised number of rows with relative noise t adds ``s t (mu mu^T - B)``.
 
 Limits: real eigenvectors are not uniform (for categoricals they are sparse), so a forecast is off
 by some hundredths; the figures for large p come from few draws. ``docs/reference/forecast.md``
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from dppca.common.analysis.spectrum.noise import NoiseShape, NoiseSource
 from dppca.common.analysis.spectrum.noise_edge import QUANTILE, largest_eigenvalue
 from dppca.common.analysis.spectrum.pca import count_components
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import ComponentRule, Covariance
 
@@ -120,6 +121,7 @@ class ForecastSimulation:
     ) -> None:
         self._eigenvalues = eigenvalues
         self._linear: list[NDArray[np.float64]] = []
+        self._numbers: list[tuple[float, NDArray[np.float64]]] = []  # t and mu, if n is noised
         self._quadratic: list[NDArray[np.float64] | None] = []
         self._own_means = covariance is Covariance.WITHIN and layout.with_sums
         p = layout.n_columns
@@ -140,6 +142,10 @@ class ForecastSimulation:
             mean = direction * (length / np.linalg.norm(direction)) if layout.with_sums else None
             drawn = source.draw()
             self._linear.append(_rotate(drawn.linear(mean) / _UNIT, basis))
+            if layout.with_count:
+                within = np.zeros(p) if mean is None else basis.T @ mean
+                self._numbers.append((drawn.number / _UNIT, within))
+                self._linear[-1] += self._moved(-1, 1)
             squares = drawn.squares
             if squares is None and drawn.mean is not None:
                 squares = np.outer(drawn.mean, drawn.mean)
@@ -156,6 +162,15 @@ class ForecastSimulation:
         edges = scale * self._edges
         if self._own_means:
             edges = np.array([largest_eigenvalue(self._noise(i, scale)) for i in range(self.draws)])
+        return float(np.quantile(edges, QUANTILE))
+
+    def unit_edge(self, weight: float) -> float:
+        """Noise edge at scale 1 if the noised number of rows had ``weight`` times its weight."""
+        with one_blas_thread():  # two threads only wait for each other in matrices this small
+            edges = [
+                largest_eigenvalue(noise + self._moved(place, 1 / weight - 1))
+                for place, noise in enumerate(self._linear)
+            ]
         return float(np.quantile(edges, QUANTILE))
 
     def forecast(self, scale: float, rule: ComponentRule) -> UtilityForecast:
@@ -192,6 +207,11 @@ class ForecastSimulation:
             above=int(np.median(above)),
             noise_edge=edge,
         )
+
+    def _moved(self, place: int, factor: float) -> NDArray[np.float64]:
+        """What a draw's noise of the number of rows, times ``factor``, does to the covariance."""
+        relative, mean = self._numbers[place]
+        return factor * relative * (np.outer(mean, mean) - np.diag(self._eigenvalues))
 
     def _noise(self, number: int, scale: float) -> NDArray[np.float64]:
         noise = scale * self._linear[number]

@@ -20,6 +20,7 @@ from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.schema.units import NeighbourRelation
 from dppca.common.shell.console import KNOWN_FILE, Whole, emit, prints, steps_lines, terminal_width
 from dppca.common.shell.dictionaries.dictionary import Omission
 from dppca.common.shell.outputs import FileLaw, output_file
@@ -127,6 +128,16 @@ def _stated_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=Whole(min=1),
     help="The most rows that one person may have at one owner.",
 )
+@click.option(
+    "--rows-counted",
+    type=Whole(min=1),
+    help="Protect people with any number of rows, who weigh as so many rows at most.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice([each.value for each in NeighbourRelation]),
+    help="Added: the number of rows is secret, and leaves with noise.",
+)
 @click.option("--target", help="Column to predict: half the noise on it.")
 @click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
 @click.option(
@@ -140,6 +151,7 @@ def new(
     output: Path,
     missing_values: str,
     rows: int | None,
+    neighbours: str | None,
     *,
     as_json: bool,
     **given: Any,
@@ -173,7 +185,10 @@ def new(
 
     width = terminal_width()
     stated = Stated(**{each.name: given.pop(each.name) for each in fields(Stated)})
-    choices = Choices(stated=stated, deadline=choose_deadline(utc_now()), **given)
+    relation = None if neighbours is None else NeighbourRelation(neighbours)
+    choices = Choices(
+        stated=stated, deadline=choose_deadline(utc_now()), neighbours=relation, **given
+    )
     for option, value in (
         *(("owner", each) for each in choices.owners),
         *((each, getattr(choices, each)) for each in ("name", "epsilon", "delta")),
@@ -183,6 +198,10 @@ def new(
                 (require_party_name if option in ("owner", "name") else parse_positive)(value)
             except ValueError as error:
                 raise SettingError(f"--{option} {value}: {error}") from error
+    if choices.rows_counted is not None and choices.rows_per_person is not None:
+        raise SettingError(
+            "--rows-counted is for people with any number of rows: leave --rows-per-person out"
+        )
     dictionary = read_dictionary(columns, missing=read_codes(missing_values))
     names = [entry.name for entry in dictionary.entries]
     target = choices.target
@@ -199,6 +218,9 @@ def new(
         text = draft_study(dictionary, choices, source=columns.name)
     if (weight := _weigh_squares(text, choices)) > 1:
         choices = replace(choices, square_weight=weight)
+        text = draft_study(dictionary, choices, source=columns.name)
+    if choices.has_count and (count := _weigh_count(text, choices, rows)) != 1:
+        choices = replace(choices, count_weight=count)
         text = draft_study(dictionary, choices, source=columns.name)
     if (joint := _joint_share(text, choices)) is not None:
         choices = replace(choices, joint=joint)
@@ -243,9 +265,11 @@ def _propose(text: str, choices: Choices, rows: int) -> NumbersProposal | None:
 
     from dppca.curator.planning.proposals import propose_for_draft
 
-    if choices.epsilon is None or not choices.owners or choices.rows_per_person is None:
+    unit = choices.rows_per_person or choices.rows_counted
+    if choices.epsilon is None or not choices.owners or unit is None:
         raise SettingError(
-            "--rows proposes by the noise: give --epsilon, --owner and --rows-per-person too"
+            "--rows proposes by the noise: give --epsilon, --owner and --rows-per-person too, or "
+            "--rows-counted for people with any number of rows"
         )
     return propose_for_draft(
         yaml.safe_load(text)["schema"],
@@ -286,6 +310,20 @@ def _weigh_squares(text: str, choices: Choices) -> int:
     document: Any = load_yaml(text)
     delta = None if choices.delta is None else parse_positive(choices.delta)
     return weigh_squares(document["schema"], delta=delta, mechanism=choices.mechanism)
+
+
+def _weigh_count(text: str, choices: Choices, rows: int | None) -> float:
+    from dppca.common.kernel.documents.yaml_text import load_yaml
+    from dppca.curator.planning.proposals import weigh_count
+
+    document: Any = load_yaml(text)
+    return weigh_count(
+        document["schema"],
+        delta=None if choices.delta is None else parse_positive(choices.delta),
+        mechanism=choices.mechanism,
+        epsilon=None if choices.epsilon is None else parse_positive(choices.epsilon),
+        owner_rows=None if rows is None else [rows] * len(choices.owners),
+    )
 
 
 @click.command("check")

@@ -111,6 +111,9 @@ def joint_share(schema: Mapping[str, Any]) -> tuple[str, float] | None:
     usual = noise("laplace", schema)
     own = {key: value for key, value in schema.items() if key != "square_weight"}
     own |= {"sum_weight": JOINT_SUM_WEIGHT, "resolution_bits": JOINT_BITS}
+    if own.get("neighbours") == "added" or own.get("rows_counted", 1) > 1:
+        own["sum_weight"] = 1  # which the noised number has, too
+        own.pop("count_weight", None)
     shares = [
         (found / usual, name)
         for name, law in every_law().items()

@@ -5,8 +5,9 @@ a person who is added moves the sums by less than one who is replaced. Which of 
 depends on the schema and the law: for numbers alone under Laplace noise, *added* has more. The same
 epsilon promises different things under the two, so the noise is no reason to choose.
 
-Where a person may have several rows, both are shown for people who weigh as up to c rows, c in
-`CAPS`: how much of all rows then counts is known where people are, and not here.
+A noised number has the weight that `dppca.curator.planning.count_weight` proposes, but in the study
+as it stands. Where a person may have several rows, both are shown for people who weigh as up to c
+rows, c in `CAPS`: how much of all rows then counts is known where people are, and not here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.units import NeighbourRelation, Unit
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.curator.planning.choices import PooledNoise, PooledNoises
+from dppca.curator.planning.count_weight import CountWeights, find_count_weights, with_count_weight
 
 CAPS: Final = (1, 3, 8)
 """Rows that people may weigh as, of which a plan shows the noise."""
@@ -41,6 +43,7 @@ class PlannedPromise:
     count: Annotated[PooledNoise | None, "noise of the number of rows; null where it is public"] = (
         None
     )
+    count_weight: Annotated[float | None, "weight of that number; null where it is public"] = None
     refusal: Annotated[
         float | None,
         "chance that the noised number is below five of its deviations, and the study ends "
@@ -62,8 +65,21 @@ def compare_promises(
     several = written.unit is Unit.PERSON or study.max_rows_per_person > 1
     caps = [own[0], *(CAPS if several else ())]
     others = [each for each in product(dict.fromkeys(caps), NeighbourRelation) if each != own]
-    tables = [table for cap, each in others for table in _possible(study, each, cap)]
-    return tuple(_plan(each, written, requested, owner_rows) for each in (written, *tables))
+    tables, weights = [written], None
+    for cap, relation in others:
+        for table in _possible(study, relation, cap):
+            weights = weights or find_count_weights(table, type(requested.law))
+            tables.append(_weighed(table, weights, requested, owner_rows))
+    return tuple(_plan(each, written, requested, owner_rows) for each in tables)
+
+
+def _weighed(
+    table: Schema, weights: CountWeights | None, requested: Calibration, owner_rows: Sequence[int]
+) -> Schema:
+    """Return the schema with the proposed weight of its noised number, if it has one."""
+    if weights is None or not table.with_count:
+        return table
+    return with_count_weight(table, weights.choose(table, (requested, owner_rows)))
 
 
 def _possible(study: Study, relation: NeighbourRelation, cap: int | None) -> Iterator[Schema]:
@@ -96,4 +112,9 @@ def _plan(
     noise = noises.calibration
     deviation = count_deviation(table.layout, noise, n_owners=n_owners)
     chance = chance_of_refusal(table.layout, noise, n_rows=n_rows, n_owners=n_owners)
-    return replace(shown, count=PooledNoise(deviation, deviation / n_rows), refusal=chance)
+    return replace(
+        shown,
+        count=PooledNoise(deviation, deviation / n_rows),
+        count_weight=table.count_weight,
+        refusal=chance,
+    )

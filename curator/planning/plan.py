@@ -40,6 +40,7 @@ from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
+from dppca.curator.planning.count_weight import ProposedCountWeight, propose_count_weight
 from dppca.curator.planning.covariance_noise import CLEARLY, JOINT_BITS, can_have, compare_laws
 from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
 from dppca.curator.planning.neighbours import PlannedPromise, compare_promises
@@ -121,6 +122,10 @@ class StudyPlan:
     questions: Annotated[
         tuple[QuestionForecast, ...], "what the study's own questions would get, as it stands"
     ] = ()
+    count_weight: Annotated[
+        ProposedCountWeight | None,
+        "weight of the noised number of rows by a forecast; null where it is public, or has none",
+    ] = None
     seconds: Annotated[PlanSeconds | None, "times; null where nothing was timed"] = None
     plot: Annotated[PathText | None, "the plot; with `--plot`"] = None
 
@@ -285,6 +290,7 @@ def make_plan(
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
         promises=compare_promises(study, requested, owner_rows),
         relations=judge_relations(study, requested, owner_rows=owner_rows),
+        count_weight=propose_count_weight(study.table, requested, owner_rows),
         rounds=rounds,
         course=advise_course(study.table, requested, rounds, owner_rows=owner_rows),
         numbers=propose_numbers(study.table, requested, owner_rows=owner_rows),

@@ -14,6 +14,7 @@ from dppca.common.analysis.table_forecast import JUDGED, TableForecast
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
+from dppca.curator.planning.covariance_noise import CLEARLY
 from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed
 from dppca.curator.planning.plan import StudyPlan
 from dppca.curator.planning.proposals import Course
@@ -198,11 +199,27 @@ def _answers(plan: StudyPlan, *, details: bool) -> list[str]:
     if len(plan.covariance) > 1:
         shown = ", ".join(f"{name} {noise:.2g}" for name, noise in plan.covariance.items())
         lines.append(f"Noise of an entry of the covariance, after least squares: {shown}")
+    lines += _count_weight(plan, details=details)
     bits, better = plan.resolution_bits, plan.recommended_bits
     if better > bits or (better != bits and details):
         why = "finer: rounding would be noticeable" if better > bits else "as good"
         lines.append(f"Recommended: resolution_bits {better} instead of {bits}: {why}")
     return lines
+
+
+def _count_weight(plan: StudyPlan, *, details: bool) -> list[str]:
+    """Another weight of a noised number, if it clearly has less noise or fewer refusals."""
+    if (found := plan.count_weight) is None:
+        return []
+    now = plan.promises[0].refusal or 0.0
+    fewer = now >= _RARE and found.refusal < CLEARLY * now
+    if not (details or fewer or found.edge <= CLEARLY):
+        return []
+    ends = f"; {_percent(found.refusal)} % of such studies end without a result" if fewer else ""
+    return [
+        f"Recommended: count_weight {found.weight:g} (the study's is {found.written:g}): "
+        f"{found.edge:.2f} times the noise edge, if half of all squares are variance{ends}"
+    ]
 
 
 def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
@@ -251,6 +268,8 @@ def _promises(plan: StudyPlan, *, details: bool) -> list[str]:
         told = f"the number of {'rows' if each.rows_counted is None else 'people'} is public"
         if each.count is not None and each.refusal is not None:
             told = f"the number of rows is secret, its noise {each.count.rows:.3g} rows"
+            if each.count_weight != 1:
+                told += f" at count_weight {each.count_weight:g}"
             if each.refusal >= _RARE:
                 told += (
                     f"; in {_percent(each.refusal)} % of such studies it is below five times that, "

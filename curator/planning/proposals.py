@@ -37,7 +37,9 @@ from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.noise_law import Noised
 from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Date, Numeric, Ordinal, Schema
+from dppca.common.kernel.schema.units import Unit
 from dppca.curator.planning.choices import PooledNoises, drop_square_weight, free_square_weight
+from dppca.curator.planning.count_weight import find_count_weights
 from dppca.curator.planning.covariance_noise import joint_share
 
 SIZES = (14, 20, 28, 40)  # numbers of bins; pairs of each have twice the cells of the one before
@@ -147,8 +149,9 @@ def propose_for_draft(
         schema_sensitivity(table),
         epsilon=epsilon,
         delta=delta,
-        max_rows_per_person=int(schema["max_rows_per_person"]),
+        max_rows_per_person=1 if table.unit is Unit.PERSON else int(schema["max_rows_per_person"]),
         layout=table.layout,
+        rows_counted=table.counted_of_person,
     )
     return propose_numbers(table, requested, owner_rows=owner_rows)
 
@@ -165,6 +168,35 @@ def weigh_squares(
     return 1 if table is None else free_square_weight(table, choose_law(mechanism, delta))
 
 
+def weigh_count(
+    schema: Mapping[str, Any],
+    *,
+    delta: Decimal | None,
+    mechanism: str | None,
+    epsilon: Decimal | None,
+    owner_rows: Sequence[int] | None,
+) -> float:
+    """Return the weight of a noised number of rows that a forecast proposes for a draft; else 1.
+
+    Blanks and ``mechanism`` are as in `weigh_squares`. With epsilon and rows of owners, weights
+    with which the number may be refused come last (`CountWeights.choose`).
+    """
+    law = choose_law(mechanism, delta)
+    try:
+        table = _filled(schema)
+    except SettingError:
+        return 1.0
+    if (found := find_count_weights(table, law)) is None:
+        return 1.0
+    if epsilon is None or owner_rows is None:
+        return found.choose(table, None)
+    most = 1 if table.unit is Unit.PERSON else table.max_rows_per_person or 1
+    requested = calibrate_noise(
+        law, schema_sensitivity(table), epsilon=epsilon, delta=delta, max_rows_per_person=most
+    )
+    return found.choose(table, (requested, owner_rows))
+
+
 def propose_joint(schema: Mapping[str, Any]) -> tuple[str, float] | None:
     """Return a joint law with clearly less noise of the covariance than the usual one, for a draft.
 
@@ -178,7 +210,7 @@ def propose_joint(schema: Mapping[str, Any]) -> tuple[str, float] | None:
 def table_of_draft(schema: Mapping[str, Any]) -> Schema | None:
     """Return the schema of a draft, whose blanks are filled; None if it is none yet even so."""
     try:
-        return _filled({**schema, "max_rows_per_person": schema.get("max_rows_per_person") or 1})
+        return _filled(schema)
     except SettingError:
         return None
 
@@ -188,7 +220,9 @@ def _filled(schema: Mapping[str, Any]) -> Schema:
         {**_BLANKS[each["type"]], **{key: said for key, said in each.items() if said is not None}}
         for each in schema["attributes"]
     ]
-    return schema_from_document({**schema, "attributes": filled})
+    unit = {} if schema.get("unit") == Unit.PERSON.value else {"max_rows_per_person": 1}
+    said = {key: value for key, value in schema.items() if value is not None}
+    return schema_from_document({**unit, **said, "attributes": filled})
 
 
 def advise_course(

@@ -16,6 +16,7 @@ from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.stated_fields import MAX_CONCEPT, MAX_DESCRIPTION, MAX_UNIT
 from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
+from dppca.common.kernel.schema.units import NeighbourRelation
 from dppca.common.shell.dictionaries.dictionary import (
     Codes,
     Dictionary,
@@ -39,10 +40,40 @@ _FAULTS = (
     "",
 )
 
-_JOINT_GRID = (
-    "  sum_weight: 0.75",
-    "  resolution_bits: 14 # on a coarser grid this noise would be a little larger",
-)
+
+def _weights(choices: "Choices", *, joint: bool) -> Iterator[str]:
+    """Lines of the weights of sums, of squares and of a noised number of rows."""
+    if joint:
+        # The number of rows, if it is noised, has this weight, too.
+        yield f"  sum_weight: {1 if choices.has_count else 0.75:g}"
+        yield "  resolution_bits: 14 # on a coarser grid this noise would be a little larger"
+    else:
+        yield "  sum_weight: 0.5"
+    if choices.square_weight != 1:
+        yield (
+            f"  square_weight: {choices.square_weight} # of numbers' squares, at no cost under "
+            "this mechanism; `plan` finds it again"
+        )
+    if choices.count_weight != 1:
+        yield (
+            f"  count_weight: {choices.count_weight:g} # of the noised number of rows, by a "
+            "forecast; `plan` finds it again"
+        )
+
+
+def _unit(choices: "Choices") -> Iterator[str]:
+    """Lines of whose rows are protected, and of what the promise compares."""
+    if choices.rows_counted is None:
+        yield "  " + _field(
+            "max_rows_per_person",
+            None if choices.rows_per_person is None else str(choices.rows_per_person),
+            "the most rows that one person may have at one owner; or `unit: person` if unknown",
+        )
+    else:
+        yield "  unit: person # all rows of a person weigh as at most so many:"
+        yield f"  rows_counted: {choices.rows_counted}"
+    if choices.neighbours is not None:
+        yield f"  neighbours: {choices.neighbours.value}"
 
 
 def _joint_remark(choices: "Choices") -> str:
@@ -60,8 +91,10 @@ class Choices:
 
     ``bins`` are those that `dppca.curator.planning.proposals` proposes; every other number then has
     a histogram. ``deadline`` is when the study stops waiting; None leaves it out, with its quorum.
-    ``square_weight`` is the largest that costs nothing; ``joint`` a law with less noise of the
-    covariance, and its part of this one's.
+    ``rows_counted`` is for people; None asks how many rows one has. ``neighbours`` is left out if
+    it is None. ``square_weight`` is the largest that costs nothing, ``count_weight`` what a
+    forecast proposes; ``joint`` a law with less noise of the covariance, and its part of this
+    one's.
     """
 
     name: str | None = None
@@ -75,8 +108,16 @@ class Choices:
     bins: Mapping[str, int] | None = None
     mechanism: str | None = None
     deadline: datetime | None = None
+    rows_counted: int | None = None
+    neighbours: NeighbourRelation | None = None
     square_weight: int = 1
+    count_weight: float = 1.0
     joint: tuple[str, float] | None = None
+
+    @property
+    def has_count(self) -> bool:
+        """Whether the number of rows, or the total weight of people, leaves with noise."""
+        return self.neighbours is NeighbourRelation.ADDED or (self.rows_counted or 1) > 1
 
 
 def choose_deadline(now: datetime) -> datetime:
@@ -130,21 +171,8 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         "",
         "schema:",
         *(f"  # {line}" for line in _repeating_lines(dictionary)),
-        "  "
-        + _field(
-            "max_rows_per_person",
-            None if choices.rows_per_person is None else str(choices.rows_per_person),
-            "the most rows that one person may have at one owner",
-        ),
-        *(_JOINT_GRID if law.is_joint else ("  sum_weight: 0.5",)),
-        *(
-            []
-            if choices.square_weight == 1
-            else [
-                f"  square_weight: {choices.square_weight} # of numbers' squares, at no cost under "
-                "this mechanism; `plan` finds it again"
-            ]
-        ),
+        *_unit(choices),
+        *_weights(choices, joint=law.is_joint),
         *([] if choices.target is None else [f"  targets: [{scalar(choices.target)}]"]),
         *([f"  missing_values: {_codes(dictionary.missing)}"] if dictionary.missing else []),
         "  attributes:",

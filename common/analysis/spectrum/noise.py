@@ -53,12 +53,14 @@ class NoiseDraw:
 
     ``mean`` is nu, shape (p,), or None if the release has no sums; ``second`` is E, symmetric,
     shape (p, p); ``squares`` is ``sum_i n_i nu_i nu_i^T / n``, shape (p, p), or None unless the
-    owners' own means were drawn.
+    owners' own means were drawn. ``number`` is t, the relative noise of a noised number of rows
+    that no released vector was given for, which has moved nothing yet; else 0.
     """
 
     mean: NDArray[np.float64] | None
     second: NDArray[np.float64]
     squares: NDArray[np.float64] | None
+    number: float
 
     def linear(self, mean: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Return the covariance's noise without the squares of the means' noise; shape (p, p), new.
@@ -128,7 +130,10 @@ class NoiseSource:
         """Return the next draw."""
         packed, squares = self.packed()
         mean, second = unpack(packed.astype(np.int64), self._n_rows, self._layout)
-        return NoiseDraw(mean, second - self._public, squares)
+        number, moved = 0.0, self._released is not None
+        if self._layout.with_count and not moved:
+            number = float(packed[-1]) / (self._layout.count_unit * self._n_rows)
+        return NoiseDraw(mean, second - self._public, squares, number)
 
     @cached_property
     def _public(self) -> NDArray[np.float64]:

@@ -131,3 +131,18 @@ def test_the_forecast_is_what_noise_does_to_a_table(law: Any, scale: float) -> N
     forecast = simulation.forecast(_ONE * scale, rule).captured
     assert 0.3 < measured < 0.95
     assert forecast == pytest.approx(measured, abs=0.05)
+
+
+def test_a_noised_number_of_rows_widens_the_edge_by_its_weight() -> None:
+    public = _rehearsal(_layout(_BINARY), [0.1, 0.1])
+    noised = _rehearsal(_layout(_BINARY, neighbours="added", max_rows_per_person=1), [0.1, 0.1])
+    own = _rehearsal(
+        _layout(_BINARY, neighbours="added", max_rows_per_person=1, count_weight=0.25), [0.1, 0.1]
+    )
+    assert noised.unit_edge(1) == pytest.approx(noised.noise_edge(1))
+    assert noised.unit_edge(1e9) < 0.95 * noised.unit_edge(1)
+    assert noised.unit_edge(1e9) == pytest.approx(public.noise_edge(1), rel=0.2)  # other draws
+    assert noised.unit_edge(0.25) == pytest.approx(own.noise_edge(1))
+    assert noised.unit_edge(0.25) > 1.15 * noised.unit_edge(1)
+    captured = [each.forecast(3e7, ComponentRule(count=1)).captured for each in (own, noised)]
+    assert captured[0] < captured[1]

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from dppca.common.kernel.documents.stated import WHOSE
@@ -66,6 +67,31 @@ def test_a_draft_weighs_squares_as_much_as_its_law_lets_it_for_nothing(tmp_path:
     draft.unlink()
     invoke("new", "--columns", columns, "--output", draft)
     assert "square_weight" not in draft.read_text()
+
+
+def test_a_draft_weighs_a_noised_number_by_a_forecast_from_what_is_declared(tmp_path: Path) -> None:
+    columns, draft = tmp_path / "columns.csv", tmp_path / "s.yaml"
+    labels = "".join(f"b{i},label,,,n|y\n" for i in range(16))
+    columns.write_text(f"name,type,lower,upper,labels\n{labels}")
+    said = ("--owner", "a", "--epsilon", "1", "--neighbours", "added")
+    joint, row = ("--mechanism", "matrix-laplace"), ("--rows-per-person", 1)
+    weights = []
+    for given in (row, (*row, "--rows", 150), ("--rows-counted", 3, "--rows", 9000)):
+        draft.unlink(missing_ok=True)
+        invoke("new", "--columns", columns, "--output", draft, *said, *given)
+        schema = yaml.safe_load(draft.read_text())["schema"]
+        weights.append(schema.get("count_weight", 1))
+        assert schema["neighbours"] == "added"
+    assert (schema["unit"], schema["rows_counted"]) == ("person", 3)
+    assert weights == [1, 4, 1]
+    draft.unlink()
+    invoke("new", "--columns", columns, "--output", draft, *said, *row, *joint)
+    schema = yaml.safe_load(draft.read_text())["schema"]
+    assert schema["sum_weight"] == 1  # which the number has, too
+    assert "count_weight" not in schema
+    draft.unlink()
+    with pytest.raises(SettingError, match="any number of rows: leave --rows-per-person out"):
+        invoke("new", "--columns", columns, "--output", draft, *row, "--rows-counted", 3)
 
 
 def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) -> None:
@@ -307,5 +333,5 @@ def test_a_draft_proposes_bins_or_histograms_by_the_noise_alone(tmp_path: Path) 
         assert all("histogram: true" in blocks[name] for name in ("seen", "pain"))
     assert "bins: 83 # proposed" in many
     assert "bins: 83" not in some
-    with pytest.raises(SettingError, match="give --epsilon, --owner and --rows-per-person too"):
+    with pytest.raises(SettingError, match="give --epsilon, --owner and --rows-per-person too, or"):
         invoke(*new, "--output", tmp_path / "n.yaml", "--rows", 10)

@@ -14,23 +14,24 @@ NUMBERS = [numeric_of(f"x{i}", 0, 1) for i in range(10)]
 
 
 @pytest.mark.parametrize(
-    ("attributes", "changes", "factor"),
+    ("attributes", "changes", "factor", "weight"),
     [
-        (FLAGS, {}, 39 / 40.5),
-        (FLAGS, {"delta": "1e-9"}, 0.5**0.5),
-        (NUMBERS, {}, 1.03),  # entry by entry, numbers alone have more noise
+        (FLAGS, {}, 40 / 40.5, 2),
+        (FLAGS, {"delta": "1e-9"}, 0.5**0.5, 1),
+        (NUMBERS, {}, 1.002, 0.5),  # entry by entry, numbers alone have no less noise
     ],
     ids=["labels, Laplace", "labels, Gaussian", "numbers, Laplace"],
 )
 def test_the_other_relation_has_the_noise_of_its_own_sensitivity(
-    attributes: Any, changes: dict[str, Any], factor: float
+    attributes: Any, changes: dict[str, Any], factor: float, weight: float
 ) -> None:
     study = make_study(attributes, owners=["a", "b"], **changes)
     written, other = compare_promises(study, calibrate(study), [500, 500])
     assert (written.asked, written.neighbours, written.count) == (True, "replaced", None)
-    assert (other.asked, other.neighbours) == (False, "added")
+    assert (other.asked, other.neighbours, other.count_weight) == (False, "added", weight)
     assert other.product.rows / written.product.rows == pytest.approx(factor, rel=0.01)
-    added = make_study(attributes, owners=["a", "b"], neighbours="added", **changes)
+    changes |= {"neighbours": "added", "count_weight": weight}
+    added = make_study(attributes, owners=["a", "b"], **changes)
     again, back = compare_promises(added, calibrate(added), [500, 500])
     assert again.count is not None
     assert again.product == other.product
@@ -42,10 +43,10 @@ def test_the_other_relation_has_the_noise_of_its_own_sensitivity(
 
 def test_people_who_weigh_as_several_rows_have_a_noised_weight_under_both_relations() -> None:
     capped: dict[str, Any] = {"unit": "person", "max_rows_per_person": None, "rows_counted": 3}
-    capped["count_weight"] = 0.5  # is of use under both
+    capped["count_weight"] = 2  # is of use under both, and proposed for many rows
     for neighbours, less in (("replaced", False), ("added", True)):
         study = make_study(FLAGS, neighbours=neighbours, **capped)
-        found = compare_promises(study, calibrate(study), [500])
+        found = compare_promises(study, calibrate(study), [50_000])
         own, other = found[0], next(e for e in found[1:] if e.rows_counted == 3)
         assert own.asked
         assert not other.asked
@@ -58,15 +59,19 @@ def test_people_who_weigh_as_several_rows_have_a_noised_weight_under_both_relati
 def test_where_a_person_may_have_several_rows_caps_stand_side_by_side(most: int | None) -> None:
     unit = {"unit": "person" if most is None else "row", "max_rows_per_person": most}
     study = make_study(FLAGS, owners=["a", "b"], **unit)
-    own, *others = compare_promises(study, calibrate(study), [500, 500])
+    own, *others = compare_promises(study, calibrate(study), [50_000, 50_000])
     caps = {(each.rows_counted, each.neighbours.value) for each in (own, *others)}
     wanted = {(c, relation) for c in (1, 3, 8) for relation in ("replaced", "added")}
     assert caps == wanted | ({(None, "replaced"), (None, "added")} if most else set())
     assert len(caps) == 1 + len(others)
     noise = {(e.rows_counted, e.neighbours.value): e.product.rows for e in (own, *others)}
+    weights = {(e.rows_counted, e.neighbours.value): e.count_weight for e in others}
+    weights.setdefault((1, "replaced"), None)
     assert noise[1, "added"] < noise[3, "added"] < noise[8, "added"] < 10 * noise[1, "added"]
     for cap in (1, 3, 8):
-        capped = {"unit": "person", "max_rows_per_person": None, "rows_counted": cap}
+        capped: dict[str, Any] = {"unit": "person", "max_rows_per_person": None}
+        capped["rows_counted"] = cap
+        capped["count_weight"] = weights[cap, "replaced"] or 1
         as_if = make_study(FLAGS, owners=["a", "b"], **capped)
         first = compare_promises(as_if, calibrate(as_if), [500, 500])[0]
         assert first.product.rows == pytest.approx(noise[cap, "replaced"])
