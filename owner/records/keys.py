@@ -234,6 +234,8 @@ def _in_full(cell: bytes) -> str:
 def _of_texts(cells: Any) -> Any:
     # Without a check for UTF-8: a cell must not be able to raise.
     texts = pc.fill_null(cells.view(pa.large_binary()).view(pa.large_string()), "")
+    if pc.all(pc.ascii_is_alnum(texts)).as_py():  # as most keys are: nothing to trim or to shorten
+        return texts.view(pa.large_binary())
     texts = pc.ascii_trim(texts, _BLANKS)
     # Blanks that are not ASCII, such as that which does not break.
     texts = _replaced(texts, pc.invert(pc.string_is_ascii(texts)), _trimmed)

@@ -14,20 +14,21 @@ it has two words. At the end it is divided by M once, rounding down, in the unit
 vector. So the result is the same for any order, batches and threads; what the division costs is in
 `dppca.common.kernel.privacy.people`.
 
-Rows are grouped by k in each batch, and each group's moments are multiplied by one a.
+Rows are grouped by k, many at a time; all that have one a are summed before it multiplies them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.accumulation import MomentSums
-from dppca.common.kernel.moments.encoder import Batch, count_rows, slice_rows
+from dppca.common.kernel.moments.encoder import Batch, slice_rows
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.schema import MISSING, Column, Numeric, Schema
 
@@ -35,6 +36,8 @@ WHOLE: Final = 720720
 """M, the weight of a person in the accumulator."""
 _WORD: Final = 32  # bits of a part that a product cannot overflow
 _LOW: Final = (1 << _WORD) - 1
+_TOGETHER: Final = 1 << 20  # values that wait, for a few rows of each k would take long, 8 MiB
+_HELD: Final = 1 << 20  # entries of the sums of several a that are held at once, 8 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +53,40 @@ class PeopleSums:
     """Sums of equation (1) over the rows added so far; for one thread at a time."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema, self._sums = schema, MomentSums(schema)
+        self._schema, self._by_factor = schema, dict[int, MomentSums]()
+        self._free = list[MomentSums]()
+        self._waiting, self._n_waiting = list[list[NDArray[Any]]](), 0
+        self._most = max(1, _HELD // schema.layout.n_entries)
         self._counted = schema.rows_counted
         self._high = np.zeros(schema.layout.n_entries, np.int64)
         self._low = np.zeros(schema.layout.n_entries, np.int64)  # within 0 to 2^32 - 1
 
     def add(self, batch: Batch, rows_of_person: NDArray[np.int64]) -> None:
-        """Add rows; ``rows_of_person`` is k of each row's person, shape (n_rows,), at least 1."""
-        ks, starts = np.unique(rows_of_person, return_index=True)
-        if len(ks) > 1:
-            order = np.argsort(rows_of_person, kind="stable")
-            ks, starts = np.unique(rows_of_person[order], return_index=True)
-            batch = (
-                batch[order] if isinstance(batch, np.ndarray) else [each[order] for each in batch]
-            )
-        ends = [*starts[1:].tolist(), count_rows(batch)]
-        for k, start, end in zip(ks.tolist(), starts.tolist(), ends, strict=True):
-            if factor := self._factor(k):
-                self._sums.add(slice_rows(batch, start, end))
-                self._add(self._sums.take().packed, factor)
+        """Add rows; ``rows_of_person`` is k of each row's person, shape (n_rows,), at least 1.
+
+        The arrays are kept until more rows have come, and must not change.
+        """
+        columns: list[NDArray[Any]] = [batch] if isinstance(batch, np.ndarray) else [*batch]
+        self._waiting.append([*columns, rows_of_person])
+        self._n_waiting += len(rows_of_person)
+        if self._n_waiting * len(self._schema.attributes) >= _TOGETHER:
+            self._group()
+
+    def _group(self) -> None:
+        """Sort the rows that wait by k, and add them to the sums of their a."""
+        if not self._waiting:
+            return
+        *columns, ks = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        self._waiting, self._n_waiting = [], 0
+        if ks.max(initial=0) <= np.iinfo(np.uint16).max:
+            ks = ks.astype(np.uint16)  # which NumPy sorts several times as fast
+        order = np.argsort(ks, kind="stable")
+        ks, columns = ks[order], [each[order] for each in columns]
+        batch = columns[0] if columns[0].ndim > 1 else columns
+        starts = [0, *(np.flatnonzero(np.diff(ks)) + 1).tolist(), len(ks)]
+        for start, end in pairwise(starts if len(ks) else []):
+            if factor := self._factor(int(ks[start])):
+                self._sums_of(factor).add(slice_rows(batch, start, end))
 
     def merge(self, other: PeopleSums) -> PeopleSums:
         """Add what another has added, and return this one."""
@@ -77,6 +95,8 @@ class PeopleSums:
     @property
     def words(self) -> NDArray[np.int64]:
         """High and low word of each entry, shape (2, D); the low ones are within 0 to 2^32 - 1."""
+        self._group()
+        self._settle()
         return np.stack([self._high, self._low])
 
     def merge_words(self, words: NDArray[np.int64]) -> PeopleSums:
@@ -90,6 +110,8 @@ class PeopleSums:
 
     def total(self, people: Mapping[int, int]) -> PeopleMoments:
         """Return the moments, if all rows were added; ``people`` is how many have k rows, by k."""
+        self._group()
+        self._settle()
         weights = {k: min(k, self._counted) for k in people}
         left = sum(n * (WHOLE * weights[k] - k * self._factor(k)) for k, n in people.items())
         whole, rest = divmod(left, WHOLE)
@@ -100,6 +122,23 @@ class PeopleSums:
         below = ((remainder << _WORD) + (low & _LOW)) // WHOLE
         packed = (quotient << _WORD) + below + default * whole
         return PeopleMoments(sum(n * weights[k] for k, n in people.items()), packed)
+
+    def _sums_of(self, factor: int) -> MomentSums:
+        """Return the sums of rows that are multiplied by one a."""
+        if (known := self._by_factor.get(factor)) is not None:
+            return known
+        if len(self._by_factor) == self._most:
+            self._settle()
+        new = self._free.pop() if self._free else MomentSums(self._schema)
+        self._by_factor[factor] = new
+        return new
+
+    def _settle(self) -> None:
+        """Multiply what was summed by a, and add it to the accumulator."""
+        for factor, sums in self._by_factor.items():
+            self._add(sums.take().packed, factor)
+            self._free.append(sums)
+        self._by_factor.clear()
 
     def _factor(self, k: int) -> int:
         return WHOLE * min(k, self._counted) // k

@@ -17,7 +17,7 @@ from dppca.common.kernel.privacy.sensitivity import Relation, sensitivity
 from dppca.common.kernel.schema import MISSING, Schema
 from tests.support.examples import examples
 from tests.support.missing_numbers import draw_row, draw_schema, one_row
-from tests.support.studies import binary_of, make_schema
+from tests.support.studies import binary_of, make_schema, numeric_of
 
 People = list[NDArray[np.float64]]
 """Rows of each person, shape (k, n_attributes)."""
@@ -296,6 +296,19 @@ def test_the_addend_of_l2_is_added_to_the_norm() -> None:
     exact = row.l2_squared + n + 2 * (row.l2_squared * n) ** 0.5
     assert exact <= found.l2_squared < exact + 1 + 1e-9
     assert isqrt(found.l2_squared) <= isqrt(row.l2_squared) + isqrt(n) + 2
+
+
+@pytest.mark.parametrize("held", [1, 2 * 9])
+def test_sums_of_more_factors_than_are_held_are_the_same_integers(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = make_schema([numeric_of(name, 0, 1) for name in "abc"], unit="person")
+    assert schema.layout.n_entries == 9
+    rng = np.random.default_rng(3)
+    people = [rng.uniform(0, 1, (k, 3)) for k in rng.integers(1, 9, 200)]
+    expected = sums_of(schema, people, 2, 1).packed.tolist()
+    monkeypatch.setattr("dppca.common.kernel.moments.people._HELD", held)
+    assert sums_of(schema, people, 3, 2).packed.tolist() == expected
 
 
 def test_a_person_of_more_rows_than_the_whole_weight_counts_as_one_that_says_nothing() -> None:
