@@ -16,8 +16,7 @@ population's value in 95 of 100 releases; what one gives for its own rows should
 
 Bounds are those of `benchmarks.studies`, never of rows. Relations differ: dp-statsmodels and AIM
 count a row added or removed, the others a row replaced; ours is measured for both
-(`benchmarks.rivals.neighbours`). The noise of the count, which is secret for the first relation,
-is not in our intervals.
+(`benchmarks.rivals.neighbours`).
 """
 
 import tempfile
@@ -253,7 +252,7 @@ def _interval(
         owners=1,
         neighbours=Neighbours(who.neighbours),
     )
-    result = pool_rows(study, rows, who.neighbours, 1000 * seed[0] + seed[1])
+    result = pool_rows(study, rows, 1000 * seed[0] + seed[1])
     if who.name == NAIVE:
         rng = np.random.default_rng([*seed, 1])
         made = synthesize(result, study, Form.DECODED, n_rows=len(rows), rng=rng)

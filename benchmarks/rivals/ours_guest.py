@@ -1,6 +1,6 @@
 """Synthetic rows of this software in a process of their own, as `performance.guest` makes others'.
 
-``python ours_guest.py STUDY.json TABLE.npz ROWS SEED RELATION NAME`` answers as the other guests
+``python ours_guest.py STUDY.json TABLE.npz ROWS SEED NAME`` answers as the other guests
 do. A fit is all of a study but its transport: every owner's coding, exact sums and exact noise,
 pooling, components, and the field. The noise is repeated by its seed, so nothing here is private.
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from benchmarks.environments import serve_rows
 from benchmarks.releases import pool
-from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import value_columns
 from benchmarks.synthesis.trials import row_columns
 from dppca.common.analysis.rows.synthesis import SyntheticRows, synthesize
@@ -29,7 +28,7 @@ from dppca.common.kernel.study import Study, study_from_canonical
 
 def main() -> None:
     """Serve fits and rows until the input ends."""
-    path, table, n_rows, seed, relation, name = sys.argv[1:]
+    path, table, n_rows, seed, name = sys.argv[1:]
     study = study_from_canonical(Path(path).read_bytes())
     with np.load(table) as given:
         values = given["values"]
@@ -37,7 +36,7 @@ def main() -> None:
 
     def fit() -> None:
         if name.startswith("DPPCA"):
-            made[:] = [release(study, values, relation, int(n_rows), int(seed))]
+            made[:] = [release(study, values, int(n_rows), int(seed))]
         else:
             made[:] = [fit_network(study, values, name, int(seed))]
 
@@ -71,26 +70,21 @@ def fit_network(study: Study, values: Any, name: str, seed: int) -> Any:
     return DPSUBN3(**settings).fit(parts)
 
 
-def release(study: Study, values: Any, relation: str, n_rows: int, seed: int) -> SyntheticRows:
+def release(study: Study, values: Any, n_rows: int, seed: int) -> SyntheticRows:
     """Synthetic rows of a study of the values."""
-    result = pool_rows(study, values, relation, seed)
+    result = pool_rows(study, values, seed)
     rng = np.random.default_rng(seed)
     return synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
 
 
-def pool_rows(study: Study, values: Any, relation: str, seed: int) -> Result:
+def pool_rows(study: Study, values: Any, seed: int) -> Result:
     """The result of a study of the values."""
     calibration, entropy = calibrate(study), SeededEntropy(seed)
     counts, vectors = [], []
     for part in np.array_split(values, len(study.owners)):
         moments = accumulate_moments(study.table, value_columns(study.table, part))
-        # The count is one entry more where it is not public: neighbours.py, equation (1).
-        unit = 4**study.table.resolution_bits
-        packed = np.append(moments.packed, moments.n_rows * unit)
-        noised = add_noise(packed, calibration, entropy=entropy)
-        secret = relation == Neighbours.ADDED
-        counts.append(max(1, round(int(noised[-1]) / unit)) if secret else moments.n_rows)
-        vectors.append(noised[:-1])
+        counts.append(moments.n_rows)  # not used where the number is secret
+        vectors.append(add_noise(moments.packed, calibration, entropy=entropy))
     return pool(study, calibration, counts, vectors)
 
 

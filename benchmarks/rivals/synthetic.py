@@ -169,7 +169,7 @@ def _open_ours(
     document = folder / "study.json"
     document.write_bytes(study.canonical_bytes())
     table = folder / "table.npz"
-    given = (str(document), str(table), str(n_rows), str(split), who.neighbours, who.name)
+    given = (str(document), str(table), str(n_rows), str(split), who.name)
     return open_guest(Path(sys.executable), _OURS_GUEST, *given, threads=1)
 
 
