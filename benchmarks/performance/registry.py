@@ -17,6 +17,7 @@ from dppca.common.kernel.errors import SettingError
 BENCHMARKS = (
     *("dense", "labels", "files", "statistical", "databases", "mapping", "engines", "spark"),
     *("libraries", "resolution", "noise", "curator_load", "ledger", "masked_round", "secagg"),
+    "people",
     "sizing",
 )
 """Modules of this package, in the order of the page."""

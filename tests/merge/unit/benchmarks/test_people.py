@@ -21,7 +21,9 @@ from benchmarks.people import (
     person_vectors,
     tables_of,
 )
+from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.kernel.moments.people import PeopleSums
+from dppca.common.kernel.privacy.release import calibrate
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -45,6 +47,13 @@ def test_caps_of_the_committed_record_come_out_again_and_stand_on_the_page() -> 
         own = fresh[each["name"], each["unit"]]
         assert {name: each[name] for name in own} == own
     assert fill_tables(PAGE, tables_of(document)) == PAGE.read_text()
+
+
+def test_people_who_weigh_as_one_row_have_the_noise_of_a_table_of_one_row_a_person() -> None:
+    study = make_people_study("1", unit="row", max_rows_per_person=1)
+    noise = expected_moments(study, calibrate(study), [10_000]).noise.entry.deviation
+    alike = [each["noise"] for each in cap_cells() if each["unit"] == "c = 1"]
+    assert alike == pytest.approx([noise] * 2, rel=0.005)
 
 
 def test_intervals_of_the_committed_record_cover_as_often_as_they_should() -> None:
