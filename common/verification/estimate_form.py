@@ -108,7 +108,7 @@ def csv_text(published: Published, question: PageQuestion) -> str:
         for each in answer.document().estimates:
             numbers = (each.estimate, each.bse, each.low, each.high, each.pvalue, each.noise)
             refusal = "" if each.refusal is None else each.refusal.text
-            writer.writerow((answer.title, each.name, *numbers, refusal))
+            writer.writerow((answer.name, each.name, *numbers, refusal))
     return sink.getvalue()
 
 

@@ -18,6 +18,7 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.attributes import Attribute, list_labels
+from dppca.common.kernel.schema.units import Unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,7 +180,7 @@ class CellDocument:
 class AnswerDocument:
     """Answer to one question of a released result."""
 
-    title: Annotated[str, "the question"]
+    title: Annotated[str, "the question; of people, it says `by person`"]
     scope: Annotated[str, "what the intervals are about"]
     rows: Annotated[int, "rows of all owners"]
     owners: Annotated[int, "owners that took part"]
@@ -339,7 +340,7 @@ class EstimateAnswer:
             )
         of, guarantee = self.moments, (self.moments.epsilon, self.moments.delta)
         return AnswerDocument(
-            *(self.title, self.scope, of.n_rows, of.n_owners, *guarantee, of.relation),
+            *(self.name, self.scope, of.n_rows, of.n_owners, *guarantee, of.relation),
             *(self.alpha, self.adjustment, self.assumptions, tuple(rows)),
             *(of.study.table.unit.value, of.rows_deviation, of.study.name, of.study.digest),
             tuple(map(_attribute, of.names.schema.attributes)),
@@ -349,6 +350,12 @@ class EstimateAnswer:
             family=None if self.family is None else self.family.size,
             ratios=self.ratios,
         )
+
+    @property
+    def name(self) -> str:
+        """The question, and that it is of people if their rows count together."""
+        by_person = self.moments.study.table.unit is Unit.PERSON
+        return f"{self.title}, by person" if by_person else self.title
 
     def summary(self) -> str:
         """Return the answer as text for people, in lines of at most 80 characters.
@@ -365,7 +372,7 @@ class EstimateAnswer:
         moments, adjusted = self.moments, "" if self.adjustment is None else f", {self.adjustment}"
         adjusted += "" if self.family is None else f" of all {self.family.size} of the study"
         told = [
-            f"{self.title}, {self.scope}{adjusted}",
+            f"{self.name}, {self.scope}{adjusted}",
             f"{moments.rows_text} of {moments.n_owners} owners, epsilon {moments.epsilon}, "
             f"delta {moments.delta}, {moments.relation}; no charge",
         ]

@@ -124,7 +124,7 @@ class Summary(EstimateAnswer):
         """Return the table as text."""
         head, rows, notes = self._grid()
         lines = text_table(head, rows, width=None)
-        about = f"{self.title}, {self.scope}: estimates with {1 - self.alpha:.0%} intervals"
+        about = f"{self.name}, {self.scope}: estimates with {1 - self.alpha:.0%} intervals"
         adjusted = "" if self.adjustment is None else f", {self.adjustment}"
         told = [*notes, *self.left_out, *self.assumptions]
         return "\n".join([about + adjusted, self._released, *lines, *told])
@@ -146,7 +146,7 @@ class Summary(EstimateAnswer):
         head, rows, notes = self._grid()
         told = [self._released, *notes, *self.left_out]
         below = html_table([], [[each] for each in told])
-        return html_table(head, rows, caption=f"{self.title}, {self.scope}") + below
+        return html_table(head, rows, caption=f"{self.name}, {self.scope}") + below
 
     def to_latex(self) -> str:
         """Return the table as LaTeX that needs no package."""

@@ -137,6 +137,8 @@ def test_of_people_intervals_are_as_wide_as_any_rows_of_the_same_moments_need(se
         moments = releases.moments(sums.packed, n_rows=n)
         asked = without_noise(Estimates(moments, EstimateScope()))
         found = asked.ols("y", ["x", "l"], reference={"l": "a"})
+        said = (found.document().title, found.summary())
+        assert all(("of y, by person" in each) is covers for each in said)
         design = np.column_stack([np.ones(n), x, label == 1, label == 2])
         bread = np.linalg.inv(design.T @ design / n)
         rest = y - design @ (bread @ design.T @ y / n)
