@@ -38,6 +38,11 @@ COMMANDS = {
     "report": ("report_command", "Compare synthetic rows with this site's own rows."),
     "budget": ("budget", "Show what was spent, and verify the ledger."),
     "ledger": ("ledger", "Settle a ledger that was lost or restored."),
+    "roles": ("approvals:roles", "Say which people sign for this site."),
+    "policy": ("approvals:policy", "Put a changed policy before them."),
+    "proposals": ("approvals:proposals", "List what waits for people to sign."),
+    "approve": ("approvals:approve", "Enter signatures that people have made."),
+    "withdraw": ("approvals:withdraw", "Withdraw a statement for ever."),
 }
 """For each command: the module in `dppca.owner.commands` that holds it, and one line of help."""
 _CHARGE_NOTHING = frozenset(
@@ -58,6 +63,11 @@ _CHARGE_NOTHING = frozenset(
         "verify",
         "selftest",
         "budget",
+        "roles",
+        "policy",
+        "proposals",
+        "approve",
+        "withdraw",
     }
 )
 """Commands that make no entry of a charge; the others look into the ledger when interrupted."""

@@ -129,6 +129,13 @@ class PrivacyError(DppcaError):
     exit_code = 19
 
 
+class NotApprovedError(PrivacyError):
+    """People of the site have to sign a statement first; nothing was drawn, charged or sent."""
+
+    public = "The release waits for people of the site."
+    exit_code = 34
+
+
 class NoPolicyError(PrivacyError):
     """There is no policy for this data set, so there is no release."""
 

@@ -3,11 +3,13 @@
 The commands are those of `dppca-owner`, without a site's folder in which to look for ``ca.pem``.
 """
 
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from dppca.common.shell.console import CommandGroup, prints, run_and_end
+from dppca.common.shell.console import FILE, CommandGroup, emit, prints, run_and_end, say
+from dppca.common.shell.outputs import FileLaw, output_file
 from dppca.common.shell.pasting import repeat_options
 from dppca.common.verification.command import verification_options, verify
 from dppca.common.verification.estimation import estimate, estimate_options
@@ -22,6 +24,7 @@ def cli() -> None:
     Example:
       dppca-verify verify components.npz --ca ca.pem
       dppca-verify estimate components.npz mean age --by sex --ca ca.pem
+      dppca-verify approve statement-3f9a12c0aa41.json --key ~/.ssh/dppca-hospital
     """
     repeat_options("dppca-verify", [], commands=cli.commands)
 
@@ -69,6 +72,50 @@ def _estimate(**given: Any) -> int:
       dppca-verify estimate components.npz ols hours age sex --ca ca.pem --json
     """
     return estimate(**given)
+
+
+@cli.command("approve")
+@click.option("--key", type=FILE, required=True, help="Your key's file, for ssh-keygen -Y sign.")
+@output_file("--output", help="File for the signature; by default beside FILE.", law=FileLaw())
+@prints("dppca.common.verification.approving:ApprovalDocument")
+@click.argument("file", type=FILE)
+def _approve(file: Path, key: Path, output: Path | None, *, as_json: bool) -> None:
+    """Read a statement of your site, and sign it with a key of your own.
+
+    Run it on a machine of yours, never at the site, and forward no agent to the site. It checks the
+    study's digest and price, shows everything that is signed, and asks. Hand the file that it
+    writes back to the site. KEY is of `ssh-keygen -t ecdsa`, or of -t ecdsa-sk with a token.
+
+    \b
+    Example:
+      dppca-verify approve statement-3f9a12c0aa41.json --key ~/.ssh/dppca-hospital
+    """
+    from dppca.common.kernel.durable.clock import utc_now
+    from dppca.common.kernel.durable.files import read_content, write_file
+    from dppca.common.kernel.errors import ConsentError
+    from dppca.common.verification.approving import (
+        ApprovalDocument,
+        describe_statement,
+        read_proposal,
+        sign_with_openssh,
+    )
+
+    found = read_proposal(read_content(file), now=utc_now())
+    say(describe_statement(found), err=True)
+    if not click.confirm("Sign this?", default=False, err=True):
+        raise ConsentError("declined: nothing was signed")
+    approval, person = sign_with_openssh(found.statement, key)
+    kept = output or file.with_name(f"{file.stem}-{person.point[:4].hex()}.approval.json")
+    write_file(kept, approval)
+    terms = found.statement.terms
+    document = ApprovalDocument(
+        statement=found.statement.sha256,
+        kind=terms.kind.value,
+        owner=terms.owner,
+        fingerprint=person.fingerprint,
+        approval=kept,
+    )
+    emit(document, f"Signed: {kept}. Hand it back to the site.", as_json=as_json)
 
 
 def main() -> NoReturn:

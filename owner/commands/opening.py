@@ -1,5 +1,6 @@
 """The command `open`: the second visit of an opener, and its vote if the study has spares."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from dppca.owner.client.calls import (
     connect,
     countdown,
 )
+from dppca.owner.commands.consent import ask
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
@@ -233,6 +235,25 @@ class OpeningRun:
             )
         checkpoint("acknowledge")
         return answer, sent
+
+
+def ask_to_open(study: str, *, yes: bool) -> Callable[[SealedSet | None], None]:
+    """Return what asks at a terminal before a set is voted for or opened (`open_sum`).
+
+    A program, which has no terminal, is not asked: an opening charges nothing.
+    """
+
+    def agree_to(shown: SealedSet | None) -> None:
+        if shown is None or yes or not sys.stdin.isatty():
+            return
+        owners = ", ".join(sorted(entry.statement.owner for entry in shown.entries))
+        ask(
+            f"The set of study {study} has the uploads of {owners}. Its digest is {shown.digest}. "
+            "This site votes for this set and opens it; it can never open another one.",
+            "Open it?",
+        )
+
+    return agree_to
 
 
 def opening_text(document: OpenDocument) -> str:

@@ -7,8 +7,11 @@ may be predictable: they are post-processing of released data
 kept and sent again (`dppca.owner.synthesis.kept_rows`).
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +23,14 @@ from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.attestation.verify import read_authority
 from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
 from dppca.owner.client.calls import connect
+from dppca.owner.ledger.database import open_ledger
 from dppca.owner.release.reading import ShowProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import make_folder
@@ -147,26 +152,44 @@ def publish_forms(
 ) -> dict[str, int]:
     """Upload each form, give it its path once it is accepted, and return its size in bytes.
 
-    Raise `ConflictError` if this owner has published other rows: those here stay as they are.
+    The ledger has an entry of what is sent, before it is. Raise `ConflictError` if this owner has
+    published other rows: those here stay as they are; `ChainError` if the site is locked, and
+    `NotApprovedError` if people of the site have to sign first.
     """
     sizes: dict[str, int] = {}
-    with connect(site) as client, progress("Publishing", len(tables)) as bar:
-        for form, table in tables.items():
-            with publishable(table.path) as stream:
-                try:
-                    client.publish(
-                        study.digest,
-                        form,
-                        stream,
-                        n_rows=table.claims["n_rows"],
-                        components_sha256=components_sha256,
-                    )
-                except ConflictError:
-                    for each in paths.values():
-                        discard(each)
-                    raise
-                sizes[form.value] = stream.tell()
-            if table.path != paths[form]:
+    with ExitStack() as opened:
+        streams = {
+            form: opened.enter_context(publishable(table.path)) for form, table in tables.items()
+        }
+        sent = {
+            form.value: (int(tables[form].claims["n_rows"]), _digest(stream))
+            for form, stream in streams.items()
+        }
+        with open_ledger(site.ledger, lock=site.lock) as ledger:
+            ledger.publish(study, sent, now=utc_now())
+        client = opened.enter_context(connect(site))
+        bar = opened.enter_context(progress("Publishing", len(tables)))
+        for form, stream in streams.items():
+            try:
+                client.publish(
+                    study.digest,
+                    form,
+                    stream,
+                    n_rows=tables[form].claims["n_rows"],
+                    components_sha256=components_sha256,
+                )
+            except ConflictError:
+                for each in paths.values():
+                    discard(each)
+                raise
+            sizes[form.value] = stream.tell()
+            if tables[form].path != paths[form]:
                 give_name(paths[form])
             bar.advance()
     return sizes
+
+
+def _digest(stream: BufferedRandom) -> str:
+    """SHA-256 of a whole stream, hexadecimal; it stands at its end afterwards, as it was."""
+    stream.seek(0)
+    return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -26,6 +26,7 @@ Rules
    E + epsilon(R, delta*) <= epsilon* holds *with* it, for the budget (epsilon*, delta*) that the
    policy gives at that time, and for the budget of every other population it would count for.
 6. Opener keys have rules of their own (`dppca.owner.ledger.openers`); their entries charge nothing.
+7. Where a site has roles, people sign first (`dppca.owner.ledger.approvals`).
 
 Limits: the chain shows that entries were changed, swapped, or removed from the middle. It cannot
 show that the last ones were removed, or that the whole chain is another one: the ledger's mark and
@@ -44,11 +45,15 @@ from dppca.common.kernel.errors import (
     DppcaError,
     LedgerCorruptError,
     LedgerError,
+    NotApprovedError,
     SettingError,
     StudyStateError,
 )
 from dppca.common.kernel.privacy.accounting import NO_COST, PrivacyCost
+from dppca.owner.ledger.acts import Act, charge_act
+from dppca.owner.ledger.approvals import NOTHING_DONE, Approvals, find_fault
 from dppca.owner.ledger.entries import (
+    ApprovalEntry,
     Commitment,
     Delivery,
     Disowning,
@@ -57,6 +62,7 @@ from dppca.owner.ledger.entries import (
     Recovery,
     ReleaseRequest,
     Reservation,
+    RowsPublication,
 )
 from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
@@ -84,7 +90,7 @@ class History:
 
     ``heads`` has the hash of each entry, in order; ``reserved``, ``commitments``, ``deliveries``,
     ``recoveries`` and ``disowned`` are entries by release, in order; ``openers`` records by opener
-    key.
+    key; ``published`` tables by study and digest; ``approvals`` what people have signed.
     """
 
     heads: list[bytes] = field(default_factory=list)
@@ -94,6 +100,8 @@ class History:
     recoveries: dict[bytes, Recovery] = field(default_factory=dict)
     disowned: dict[bytes, Disowning] = field(default_factory=dict)
     openers: dict[str, OpenerRecord] = field(default_factory=dict)
+    published: dict[tuple[str, str], RowsPublication] = field(default_factory=dict)
+    approvals: Approvals = field(default_factory=Approvals)
     _reserved: dict[str, Reservation] = field(default_factory=dict)  # by the request's digest
     _settled: dict[str, Recovery | Disowning] = field(default_factory=dict)  # likewise
     _spent: dict[Account, Spending] = field(default_factory=dict)  # the sum of its charges
@@ -120,6 +128,9 @@ class History:
     def add(self, entry: Entry, head: bytes) -> None:
         """Extend the history in place by an entry that may follow; ``head`` is its hash."""
         self.heads.append(head)
+        self.approvals.add(entry)
+        if isinstance(entry, ApprovalEntry):
+            return
         if isinstance(entry, OpenerEntry):
             self.openers[entry.key_id] = record_with(self.openers, entry)
         elif isinstance(entry, Reservation):
@@ -137,6 +148,8 @@ class History:
         elif isinstance(entry, Disowning):
             self.disowned[entry.release_id] = entry
             self._settled.setdefault(entry.study_digest, entry)
+        elif isinstance(entry, RowsPublication):
+            self.published[entry.study_digest, entry.rows_sha256] = entry
         else:
             self.deliveries[entry.release_id] = entry
 
@@ -290,6 +303,35 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     _require_key(history, request)
     _require_room(history, request, charged=reserved is not None)
     return reserved
+
+
+def signed_charge(history: History, request: ReleaseRequest) -> Act:
+    """Return the act of a charge with the evidence of its rows and the budgets before it.
+
+    Raise `NotApprovedError` if no rows were read for it.
+    """
+    found = request.evidence
+    if found is None:
+        raise NotApprovedError(
+            "people of this site sign what is read, and no rows were read for this request. "
+            f"{NOTHING_DONE}"
+        )
+    budgets = []
+    for population in history.counted_for(request.account):
+        before = history.total(population.name, request.account.populations)
+        budgets.append(
+            {
+                "population": population.name,
+                "who": population.who,
+                "promise": population.promise.value,
+                "epsilon": decimal_text(population.budget.epsilon),
+                "delta": decimal_text(population.budget.delta),
+                "spent_epsilon": decimal_text(before.epsilon),
+                "spent_rho": decimal_text(before.rho),
+            }
+        )
+    evidence = {"rows": found.rows, "n_rows": found.n_rows, "place": found.place}
+    return charge_act(request).with_facts({**evidence, "budgets": budgets})
 
 
 def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
@@ -453,8 +495,14 @@ def _read(row: LedgerRow, history: History) -> tuple[Entry, bytes]:
 
 
 def _misplaced(history: History, entry: Entry) -> str | None:
-    """Reason why an entry breaks rule 2, 3, 4 or 6; None if it breaks none."""
+    """Reason why an entry breaks rule 2, 3, 4, 6 or 7; None if it breaks none."""
     # No budget is compared: a charge was admitted under the policy of its time (`admit_charge`).
+    unsigned = find_fault(history.approvals, entry)
+    if unsigned is not None or isinstance(entry, ApprovalEntry):
+        return unsigned
+    if isinstance(entry, RowsPublication):
+        again = (entry.study_digest, entry.rows_sha256) in history.published
+        return "its tables have been published before" if again else None
     if isinstance(entry, OpenerEntry):
         return misplaced(history.openers, entry)
     if isinstance(entry, Reservation):

@@ -18,22 +18,77 @@ Limits and choices
   transaction writes the mark before it returns: nothing is drawn, voted or sent on the strength of
   an entry that the mark does not know.
 * Only its owner may access the file (mode 0600): a reader could hold SQLite's lock.
+* At a site with roles each method that charges, or lets something leave, asks within its own
+  transaction for a statement that people have signed (`dppca.owner.ledger.approvals`). Where there
+  is none, what was asked becomes one, in a transaction of its own, and the method raises
+  `NotApprovedError`: no caller needs to know of it, and none can go round it.
+* A copy of the roles lies in ``roles.json``, and their digest in the mark. Neither allows anything:
+  a ledger that lacks them is refused until `restore_roles` has entered them again.
 """
 
+import base64
 import hashlib
+import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from dppca.common.kernel.consent.roles import FIRST as NO_ROLES
+from dppca.common.kernel.consent.roles import read_roles, require_review_day, require_successor
+from dppca.common.kernel.consent.statements import SALT_BYTES as FACTS_SALT_BYTES
+from dppca.common.kernel.consent.statements import (
+    USUAL_DAYS,
+    StatementKind,
+    StatementTerms,
+    find_signer,
+    read_approval,
+    write_statement,
+)
+from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.durable.checkpoints import checkpoint
-from dppca.common.kernel.errors import ChainError, LedgerError, OpeningRefusedError
-from dppca.owner.ledger.chain import FIRST, SALT_BYTES, History, LedgerRow, admit_charge, enter
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.errors import (
+    ChainError,
+    LedgerError,
+    NotApprovedError,
+    OpeningRefusedError,
+    SettingError,
+)
+from dppca.owner.ledger.acts import (
+    Act,
+    charge_act,
+    digest_tables,
+    entry_act,
+    policy_act,
+    recovery_act,
+    roles_act,
+)
+from dppca.owner.ledger.approvals import (
+    NOTHING_DONE,
+    ProposalRecord,
+    find_consent,
+    find_fault,
+    missing_text,
+    require_clock,
+    require_drawn_as_signed,
+)
+from dppca.owner.ledger.chain import (
+    FIRST,
+    SALT_BYTES,
+    History,
+    LedgerRow,
+    admit_charge,
+    enter,
+    signed_charge,
+)
 from dppca.owner.ledger.entries import (
+    Approval,
     Ballot,
     Commitment,
     Delivery,
@@ -42,10 +97,13 @@ from dppca.owner.ledger.entries import (
     KeyOffer,
     OpenerEntry,
     OpeningDelivery,
+    Proposal,
     Recovery,
     ReleaseRequest,
     Reservation,
+    RowsPublication,
     SetOpening,
+    Withdrawal,
     commitment,
     time_text,
 )
@@ -79,6 +137,14 @@ from dppca.owner.ledger.mark import (
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
+from dppca.owner.ledger.roles_file import (
+    ROLES,
+    keep_roles,
+    last_kept_roles,
+    missing_roles,
+    read_kept_roles,
+)
+from dppca.owner.ledger.surroundings import read_surroundings
 
 if TYPE_CHECKING:
     from dppca.common.kernel.aggregation.opening import Sums
@@ -144,16 +210,23 @@ class Ledger:
     def reserve(self, request: ReleaseRequest, *, release_id: bytes, now: datetime) -> Reservation:
         """Charge a release to a population, before any noise is drawn; durable on return.
 
-        ``release_id`` are 16 fresh random bytes; not used if the study has been reserved before.
-        Raise `ChainError` if the site is locked, or its ledger was restored and not compared since.
-        Other errors are those of `admit_charge`; the ledger is then unchanged.
+        ``release_id`` are 16 fresh random bytes; not used if the study has been reserved before, or
+        if people have signed one. Raise `ChainError` if the site is locked, or its ledger was
+        restored and not compared since; `NotApprovedError` if people have to sign first. Other
+        errors are those of `admit_charge`; the ledger is then unchanged.
         """
-        with self._transaction() as history:
+        with self._proposing(now), self._transaction() as history:
             self._require_newest(history)
             reserved = admit_charge(history, request)
             if reserved is not None:
+                self._require_drawn_as_signed(history, reserved, request)
                 return reserved
-            reservation = Reservation(history.length + 1, time_text(now), release_id, request)
+            record = self._consent(history, lambda: signed_charge(history, request), now)
+            if record is not None:
+                release_id = bytes.fromhex(record.statement.terms.release_id)
+            reservation = Reservation(
+                history.length + 1, time_text(now), release_id, request, _digest_of(record)
+            )
             self._append(history, reservation)
             return reservation
 
@@ -225,7 +298,8 @@ class Ledger:
         `LedgerError` as `reserve`.
         """
         ballot = Ballot(0, time_text(now), key_id, study.name, study.digest, set_digest)
-        self._enter(ballot)
+        with self._proposing(now):
+            self._enter(ballot)
 
     def open_set(
         self, study: "Study", key_id: str, sums: "Sums", *, n_owners: int, now: datetime
@@ -245,7 +319,8 @@ class Ledger:
             n_owners,
             digest_sums(sums.totals),
         )
-        self._enter(entry, sums)
+        with self._proposing(now):
+            self._enter(entry, sums)
 
     def sums(self, key_id: str) -> "Sums":
         """Return the sums that an opener key has opened; raises as `stored`."""
@@ -273,20 +348,146 @@ class Ledger:
         self._leave(merge_view(self._mark, view, history))
         require_known(self._mark, history)
 
-    def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
+    def recover(
+        self, entries: Sequence[Recovery | Disowning], *, now: datetime | None = None
+    ) -> None:
         """Add the steward's entries in one transaction; the ledger counts as the newest afterwards.
 
         The site stays locked until `compare` has compared it with the curator's record. The entries
         get their numbers here. Raise `LedgerCorruptError` if a release is known already or reserved
-        otherwise.
+        otherwise, and `NotApprovedError` if people have to sign all of it first. A ledger that is
+        known to be the newest, and gets no entry, needs nobody.
         """
-        with self._transaction() as history:
+        now = utc_now() if now is None else now
+        with self._proposing(now), self._transaction() as history:
+            record = None
+            if entries or not self._is_newest(history):
+                record = self._consent(history, lambda: recovery_act(entries), now)
             for entry in entries:
-                self._append(history, replace(entry, sequence=history.length + 1))
+                made = replace(entry, sequence=history.length + 1, consent=_digest_of(record))
+                self._append(history, made)
             checkpoint("store")
         checkpoint("commit")
         view = CuratorView() if self._mark is None else self._mark.missing
-        self._leave(Mark(history.length, history.head, view))
+        roles = history.approvals.roles_sha256
+        self._leave(Mark(history.length, history.head, view, roles=roles))
+
+    def publish(
+        self, study: "Study", tables: Mapping[str, tuple[int, str]], *, now: datetime
+    ) -> None:
+        """Record tables of synthetic rows before they are sent; durable on return.
+
+        ``tables`` has, by form, the number of rows and the SHA-256 of what is sent, hexadecimal.
+        The same tables again have no effect. Raise `ChainError` if the site is locked, and
+        `NotApprovedError` if people have to sign first.
+        """
+        digest = digest_tables((form, sha256) for form, (_, sha256) in tables.items())
+        entry = RowsPublication(
+            0,
+            time_text(now),
+            study.name,
+            study.digest,
+            " and ".join(sorted(tables)),
+            sum(n_rows for n_rows, _ in tables.values()),
+            digest,
+        )
+        with self._proposing(now), self._transaction() as history:
+            require_known(self._mark, history)
+            self._require_roles(history)
+            if (study.digest, digest) in history.published:
+                return
+            record = self._consent(history, lambda: entry_act(entry), now)
+            made = replace(entry, sequence=history.length + 1, consent=_digest_of(record))
+            self._append(history, made)
+
+    def propose_policy(self, *, now: datetime) -> str:
+        """Propose policy.yaml as it is written; return the statement's digest, also if it waits.
+
+        Raise `SettingError` at a site without roles, or if the policy is in force already.
+        """
+        with self._transaction() as history:
+            require_known(self._mark, history)
+            self._require_roles(history)
+            around = read_surroundings(self._path)
+            if history.approvals.in_force is None:
+                raise SettingError("this site has no roles: nobody has to sign its policy")
+            if history.approvals.policy_sha256 == around.policy_sha256:
+                raise SettingError("policy.yaml is the one that people signed last")
+            return self._propose_once(history, policy_act(around.policy), now)
+
+    def propose_roles(self, roles: Mapping[str, Any], *, now: datetime) -> str:
+        """Propose a version of roles, without ``version``, ``previous`` and ``form``.
+
+        Return the statement's digest, also if it waits. Raise `SettingError` for roles that are
+        not valid.
+        """
+        with self._transaction() as history:
+            require_known(self._mark, history)
+            self._require_roles(history)
+            before = history.approvals.in_force
+            version = 1 if before is None else before.document.version + 1
+            previous = history.approvals.roles_sha256
+            made = read_roles(
+                canonical_json({**roles, "form": 1, "version": version, "previous": previous})
+            )
+            require_successor(before, made)
+            require_review_day(made, now.date())
+            policy = read_surroundings(self._path).policy if before is None else None
+            act = roles_act(json.loads(made.content), policy)
+            return self._propose_once(history, act, now, owner=made.document.owner)
+
+    def approve(self, approval: bytes, *, now: datetime) -> ProposalRecord:
+        """Enter the signatures of an envelope; return the statement's record afterwards.
+
+        Signatures that the ledger has are passed over, whoever sends them again. Raise
+        `SignatureError` for no such envelope or a signature that fits nothing, and
+        `NotApprovedError` if the statement is not open here.
+        """
+        statement, signatures = read_approval(approval)
+        points = [find_signer(statement, each).point for each in signatures]
+        with self._transaction() as history:
+            self._require_roles(history)
+            require_clock(history.approvals, now)
+            for signature, point in zip(signatures, points, strict=True):
+                record = history.approvals.records.get(statement.sha256)
+                if record is not None and point in record.points:
+                    continue
+                text = base64.b64encode(signature).decode()
+                entry = Approval(history.length + 1, time_text(now), statement.sha256, text)
+                fault = find_fault(history.approvals, entry)
+                if fault is not None:
+                    raise NotApprovedError(f"the signature is not entered: {fault}. {NOTHING_DONE}")
+                self._append(history, entry)
+                if history.approvals.records[statement.sha256].is_in_force:
+                    break
+        keep_roles(self._path, history.approvals)
+        return history.approvals.records[statement.sha256]
+
+    def withdraw(self, proposal: str, *, now: datetime) -> None:
+        """Withdraw a statement for ever; raise `NotApprovedError` if it is not open."""
+        with self._transaction() as history:
+            entry = Withdrawal(history.length + 1, time_text(now), proposal)
+            fault = find_fault(history.approvals, entry)
+            if fault is not None:
+                raise NotApprovedError(f"this statement cannot be withdrawn: {fault}")
+            self._append(history, entry)
+
+    def restore_roles(self) -> int:
+        """Enter the roles of roles.json in a ledger that lacks them; return how many versions.
+
+        Every signature is verified again. Raise `SettingError` if the file is missing or damaged,
+        or continues other roles than the ledger's.
+        """
+        entries = read_kept_roles(self._path)
+        with self._transaction() as history:
+            before = len(history.approvals.roles)
+            for entry in missing_roles(history.approvals, entries):
+                made = replace(entry, sequence=history.length + 1)
+                fault = find_fault(history.approvals, made)
+                if fault is not None:
+                    raise SettingError(f"{ROLES} does not continue this ledger's roles: {fault}")
+                self._append(history, made)
+        return len(history.approvals.roles) - before
 
     def begin(self) -> None:
         """Write the mark of a new site, for `begin_ledger`."""
@@ -297,6 +498,112 @@ class Ledger:
         if mark != self._mark:
             write_mark(self._path, mark)
             self._mark = mark
+
+    def _consent(
+        self, history: History, make_act: Callable[[], Act], now: datetime
+    ) -> ProposalRecord | None:
+        """Return the statement that allows an act, None at a site without roles: the one gate."""
+        self._require_roles(history)
+        if history.approvals.in_force is None:
+            return None
+        act = make_act().with_facts(read_surroundings(self._path).facts)
+        record = find_consent(history.approvals, act, now=now)
+        if record is None:
+            raise _UnproposedError(act)
+        return record
+
+    def _require_drawn_as_signed(
+        self, history: History, reserved: Reservation, request: ReleaseRequest
+    ) -> None:
+        """Refuse other rows under a charge that people have signed and that was not drawn."""
+        self._require_roles(history)
+        if not reserved.consent:
+            return  # from before the roles: it goes on as it was begun
+        found = request.evidence
+        seen = {} if found is None else asdict(found)
+        act = charge_act(request).with_facts({**seen, **read_surroundings(self._path).facts})
+        require_drawn_as_signed(history.approvals, reserved.consent, act)
+
+    @contextmanager
+    def _proposing(self, now: datetime) -> Iterator[None]:
+        """Make a statement of what people have to sign first, once the transaction is undone."""
+        try:
+            yield
+        except _UnproposedError as error:
+            with self._transaction() as history:
+                digest = self._propose(history, error.act, now)
+            raise NotApprovedError(
+                f"people of this site have to sign this first: it is statement {digest[:12]} now "
+                f"({missing_text(history.approvals, history.approvals.records[digest])}). "
+                "`dppca-owner proposals --output FOLDER` writes it for them; then run this command "
+                f"again. {NOTHING_DONE}"
+            ) from None
+
+    def _propose_once(
+        self, history: History, act: Act, now: datetime, *, owner: str | None = None
+    ) -> str:
+        """Propose an act unless the same waits for people; return the statement's digest."""
+        act = act.with_facts(read_surroundings(self._path).facts)
+        act = replace(act, facts=json.loads(canonical_json(dict(act.facts))))
+        require_clock(history.approvals, now)
+        for digest, each in history.approvals.records.items():
+            known = each.is_open and history.approvals.is_current(each)
+            fresh = now < each.statement.expires
+            if known and fresh and act.is_of(each.statement.terms, each.facts):
+                return digest
+        return self._propose(history, act, now, owner=owner)
+
+    def _propose(
+        self, history: History, act: Act, now: datetime, *, owner: str | None = None
+    ) -> str:
+        roles = history.approvals.in_force
+        if (
+            roles is not None
+            and act.kind is not StatementKind.ROLES
+            and not roles.is_reviewed(now.date())
+        ):
+            raise NotApprovedError(
+                f"the roles of this site were to be reviewed by {roles.document.review_by}: people "
+                f"have to sign their next version first. {NOTHING_DONE}"
+            )
+        facts = canonical_json({**act.facts, "salt": secrets.token_bytes(FACTS_SALT_BYTES).hex()})
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        values: dict[str, Any] = dict.fromkeys(StatementTerms.model_fields)
+        terms = StatementTerms.model_validate(
+            {
+                **values,
+                **act.terms,
+                "version": 1,
+                "kind": act.kind,
+                "owner": owner if roles is None else roles.document.owner,
+                "authority": act.facts["authority_sha256"],
+                "roles_sha256": history.approvals.roles_sha256,
+                "release_id": secrets.token_bytes(RELEASE_ID_BYTES).hex(),
+                "proposed": hour.isoformat(),
+                "expires": (hour + timedelta(days=USUAL_DAYS)).isoformat(),
+            }
+        )
+        statement = write_statement(terms, facts)
+        entry = Proposal(history.length + 1, time_text(now), statement.decode(), facts.decode())
+        self._append(history, entry)
+        return hashlib.sha256(statement).hexdigest()
+
+    def _require_roles(self, history: History) -> None:
+        """Refuse a ledger that lacks the roles which the mark or roles.json knows."""
+        known = {each.sha256 for each in history.approvals.roles} | {NO_ROLES}
+        wanted = {NO_ROLES if self._mark is None else self._mark.roles}
+        wanted.add(last_kept_roles(self._path))
+        if wanted - known:
+            raise ChainError(
+                "this ledger lacks the roles that this site has: put the newest ledger.sqlite "
+                f"back, or run `dppca-owner roles restore`. {LOCKED}"
+            )
+
+    def _is_newest(self, history: History) -> bool:
+        try:
+            return require_known(self._mark, history) is not LedgerAge.RESTORED
+        except ChainError:
+            return False
 
     def _require_newest(self, history: History) -> None:
         """Refuse a charge in a ledger that is not known to be the newest; see the module."""
@@ -320,6 +627,8 @@ class Ledger:
             if fault is not None:
                 raise OpeningRefusedError(f"the ledger refuses it: {fault}")
             made = replace(entry, sequence=history.length + 1)
+            if isinstance(made, Ballot | SetOpening):
+                made = replace(made, consent=self._opening_consent(history, made, now=entry.time))
             for stream, total in () if sums is None else sums.totals:
                 self._connection.execute(
                     "INSERT INTO sums (opener_key, stream, total) VALUES (?, ?, ?)",
@@ -328,6 +637,15 @@ class Ledger:
             checkpoint("store")
             self._append(history, made)
         return made
+
+    def _opening_consent(self, history: History, entry: Ballot | SetOpening, *, now: str) -> str:
+        """Digest of the statement for a vote or opening; an opening may have that of its vote."""
+        voted = history.openers[entry.key_id].vote
+        if isinstance(entry, SetOpening) and voted is not None and voted.consent:
+            self._require_roles(history)
+            return voted.consent
+        act = entry_act(entry)
+        return _digest_of(self._consent(history, lambda: act, datetime.fromisoformat(now)))
 
     def _append(self, history: History, entry: Entry) -> None:
         """Write an entry, and extend the history by it."""
@@ -361,7 +679,10 @@ class Ledger:
             remember(self._path, history)
         checkpoint("mark")
         if self._mark is not None and history.has_prefix(self._mark.length, self._mark.head):
-            self._leave(Mark(history.length, history.head, self._mark.missing, standing))
+            roles = history.approvals.roles_sha256
+            if roles == NO_ROLES:  # a lost ledger does not forget that it had some
+                roles = self._mark.roles
+            self._leave(Mark(history.length, history.head, self._mark.missing, standing, roles))
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -414,11 +735,25 @@ def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
     if opener is None:
         return None
     for before in (opener.offer, opener.vote, opener.opening, opener.delivery):
-        if isinstance(before, type(entry)) and before == replace(
-            entry, sequence=before.sequence, time=before.time
-        ):
-            return before
+        if isinstance(before, type(entry)):
+            same = replace(entry, sequence=before.sequence, time=before.time)
+            if isinstance(same, Ballot | SetOpening):
+                same = replace(same, consent=before.consent)  # type: ignore[union-attr]
+            if before == same:
+                return before
     return None
+
+
+class _UnproposedError(Exception):
+    """An act that no statement of the chain is about; ends a transaction, which is undone."""
+
+    def __init__(self, act: Act) -> None:
+        super().__init__(act.kind)
+        self.act = act
+
+
+def _digest_of(record: ProposalRecord | None) -> str:
+    return "" if record is None else record.statement.sha256
 
 
 def compare_ledger(path: Path, view: CuratorView, *, lock: Path) -> None:

@@ -1,4 +1,4 @@
-"""Entries of the ledger: nine kinds of fact (`entry_documents` writes and reads them).
+"""Entries of the ledger: thirteen kinds of fact (`entry_documents` writes and reads them).
 
 No entry holds a size, path, time or hash of a file with rows: a reader who knows all rows but one
 could test guesses against a hash. A charge holds the hash of the rows' path, so that the same rows
@@ -8,7 +8,7 @@ decimals, written out in full; binary fractions are never used.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Self
@@ -33,6 +33,20 @@ class ReleaseKind(StrEnum):
     """Noised moments, sent to a study's curator."""
     MODEL = "model"
     """A classifier's file, which the steward hands over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a site with roles binds a release to, beside the request; no entry of it has this.
+
+    ``rows`` is a keyed digest of the exact sums that were read, empty for rows to which others may
+    write; ``n_rows`` their number. ``place`` is a keyed digest of where the rows lie, when names of
+    variables and services are followed.
+    """
+
+    rows: str
+    n_rows: int
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +78,8 @@ class ReleaseRequest:
         people; else empty.
     replaced
         Its charge where rows or people are replaced, if the claim is of rows or people added.
+    evidence
+        What else people of a site with roles sign; None before rows were read.
     colluders, honest
         For a masked contribution: owners that may collude with the curator, and owners (this one
         included) on whose shares of the noise ``epsilon`` rests. None if it adds all of the noise.
@@ -85,6 +101,7 @@ class ReleaseRequest:
     relation: Relation = Relation.REPLACE_ONE
     key: str = ""
     replaced: PrivacyCost | None = None
+    evidence: Evidence | None = field(default=None, compare=False)
 
     @classmethod
     def from_calibration(
@@ -161,13 +178,16 @@ class Reservation:
     """A charge that counts, made before any noise was drawn.
 
     ``release_id``, 16 random bytes, names the one release that this charge is for. ``request``
-    includes the population and the budget that the policy gave then.
+    includes the population and the budget that the policy gave then. ``consent`` is the SHA-256 of
+    the statement that people of the site signed, hexadecimal, as in other entries that have it;
+    empty at a site without roles.
     """
 
     sequence: int
     time: str
     release_id: bytes
     request: ReleaseRequest
+    consent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +226,7 @@ class Recovery:
     request: ReleaseRequest
     n_rows: int
     payload_sha256: str
+    consent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +242,7 @@ class Disowning:
     study: Annotated[str, "name of the study"]
     study_digest: Annotated[DigestText, "digest of the study"]
     reason: Annotated[str, "the steward's reason"]
+    consent: Annotated[str, "digest of the statement that people of the site signed"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +269,7 @@ class Ballot:
     study: str
     study_digest: str
     set_digest: str
+    consent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +288,7 @@ class SetOpening:
     set_digest: str
     n_owners: int
     sums_sha256: str
+    consent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +300,65 @@ class OpeningDelivery:
     key_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class RowsPublication:
+    """Tables of synthetic rows that this site hands to the curator; charges nothing.
+
+    ``forms`` names them, in one text; ``rows_sha256`` is the digest of what is sent
+    (`dppca.owner.ledger.acts.digest_tables`).
+    """
+
+    sequence: int
+    time: str
+    study: str
+    study_digest: str
+    forms: str
+    n_rows: int
+    rows_sha256: str
+    consent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A statement that people of the site may sign, and its facts, both in canonical form."""
+
+    sequence: int
+    time: str
+    statement: str
+    facts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A signature of one person's key over a proposed statement; ``signature`` is base64."""
+
+    sequence: int
+    time: str
+    proposal: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A proposed statement that allows nothing from here on."""
+
+    sequence: int
+    time: str
+    proposal: str
+
+
 OpenerEntry = KeyOffer | Ballot | SetOpening | OpeningDelivery
-Entry = Reservation | Commitment | Delivery | Recovery | Disowning | OpenerEntry
+ApprovalEntry = Proposal | Approval | Withdrawal
+Entry = (
+    Reservation
+    | Commitment
+    | Delivery
+    | Recovery
+    | Disowning
+    | OpenerEntry
+    | RowsPublication
+    | ApprovalEntry
+)
 
 
 def commitment(

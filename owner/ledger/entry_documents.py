@@ -16,6 +16,7 @@ from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeTe
 from dppca.common.kernel.privacy.accounting import Budget, Price, PrivacyCost
 from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.owner.ledger.entries import (
+    Approval,
     Ballot,
     Commitment,
     Delivery,
@@ -23,18 +24,23 @@ from dppca.owner.ledger.entries import (
     Entry,
     KeyOffer,
     OpeningDelivery,
+    Proposal,
     Recovery,
     ReleaseKind,
     ReleaseRequest,
     Reservation,
+    RowsPublication,
     SetOpening,
+    Withdrawal,
 )
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.ledger.promises import Promise, kept_promise
 
 VERSION = 1  # of an entry's form
-_LATER: frozenset[str] = frozenset({"reading_sha256", "relation", "promise", "key"})
+_LATER: frozenset[str] = frozenset({"reading_sha256", "relation", "promise", "key", "forms"})
 """Keys that software of version 0.2.0 does not know."""
+_APPROVED: frozenset[str] = frozenset({"consent", "statement", "proposal"})
+"""Keys of sites with roles, which software before roles does not know."""
 
 
 class EntryKind(StrEnum):
@@ -49,6 +55,10 @@ class EntryKind(StrEnum):
     VOTE = "vote"
     OPEN = "open"
     OPENED = "opened"
+    PUBLISHED = "published"
+    PROPOSED = "proposed"
+    APPROVED = "approved"
+    WITHDRAWN = "withdrawn"
 
 
 class EntryDocument(TypedDict):
@@ -107,6 +117,15 @@ class EntryDocument(TypedDict):
     set_digest: NotRequired[Annotated[DigestText, "digest of the set of uploads"]]
     owners: NotRequired[Annotated[int, "owners in that set"]]
     sums_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the stored sums of masks"]]
+    forms: NotRequired[Annotated[str, "forms of the published synthetic rows"]]
+    rows_sha256: NotRequired[Annotated[DigestText, "SHA-256 of the published tables"]]
+    consent: NotRequired[
+        Annotated[DigestText, "SHA-256 of the statement that people of the site signed"]
+    ]
+    statement: NotRequired[Annotated[str, "a statement that people may sign, as JSON"]]
+    facts: NotRequired[Annotated[str, "what it commits to and never leaves, as JSON"]]
+    proposal: NotRequired[Annotated[DigestText, "SHA-256 of the statement"]]
+    signature: NotRequired[Annotated[str, "OpenSSH's signature of one key, base64"]]
 
 
 _TYPES: dict[EntryKind, type[Entry]] = {
@@ -119,6 +138,10 @@ _TYPES: dict[EntryKind, type[Entry]] = {
     EntryKind.VOTE: Ballot,
     EntryKind.OPEN: SetOpening,
     EntryKind.OPENED: OpeningDelivery,
+    EntryKind.PUBLISHED: RowsPublication,
+    EntryKind.PROPOSED: Proposal,
+    EntryKind.APPROVED: Approval,
+    EntryKind.WITHDRAWN: Withdrawal,
 }
 _KINDS = {kind: name for name, kind in _TYPES.items()}
 _KEYS = {"key_id": "opener_key", "n_owners": "owners"}
@@ -160,7 +183,7 @@ def to_document(entry: Entry, *, previous: bytes) -> bytes:
         value = getattr(entry, each.name)
         if isinstance(value, ReleaseRequest):
             document |= _request_document(value)
-        else:
+        elif each.name != "consent" or value:  # sites without roles have the entries of before
             key = _KEYS.get(each.name, each.name)
             document[key] = value.hex() if isinstance(value, bytes) else value
     return canonical_json(document)
@@ -169,6 +192,11 @@ def to_document(entry: Entry, *, previous: bytes) -> bytes:
 def has_later_form(document: bytes) -> bool:
     """Return True for an entry that version 0.2.0 would take for a damaged one."""
     return not _LATER.isdisjoint(json.loads(document))
+
+
+def has_approvals(document: bytes) -> bool:
+    """Return True for an entry that software before roles would take for a damaged one."""
+    return not _APPROVED.isdisjoint(json.loads(document))
 
 
 def from_document(content: bytes, *, previous: bytes) -> Entry:
@@ -189,6 +217,8 @@ def from_document(content: bytes, *, previous: bytes) -> Entry:
 def _read_field(document: Mapping[str, Any], name: str) -> Any:
     if name == "request":
         return _read_request(document)
+    if name == "consent":
+        return document.get(name, "")
     value = document[_KEYS.get(name, name)]
     if name == "release_id":
         return bytes.fromhex(value)

@@ -18,14 +18,14 @@ from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import LedgerCorruptError, LedgerError, LedgerVersionError
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow, damaged, verify_chain
 from dppca.owner.ledger.entries import Commitment
-from dppca.owner.ledger.entry_documents import has_later_form
+from dppca.owner.ledger.entry_documents import has_approvals, has_later_form
 from dppca.owner.ledger.openers import digest_sums
 
 BUSY_MS = 5_000  # milliseconds that SQLite waits for another process
 _APPLICATION_ID = 0x44505043  # "DPPC"
-LATEST, VERSION, UNSALTED = 8, 7, 6
-"""Versions of the file: with entries that say how cells are read, which 0.2.0 does not know; of a
-new file; and before entries had random bytes, as 0.1.0 wrote it."""
+LATEST, LATER, VERSION, UNSALTED = 9, 8, 7, 6
+"""Versions of the file: with what people approved; with entries that say how cells are read, which
+0.2.0 does not know; of a new file; and before entries had random bytes, as 0.1.0 wrote it."""
 
 _ADD_SALT = "ALTER TABLE entries ADD COLUMN salt BLOB NOT NULL DEFAULT x''"
 _UNSALTED_ENTRIES = (
@@ -131,8 +131,9 @@ def prepare_entry(connection: sqlite3.Connection, document: bytes) -> None:
     if _version(connection) == UNSALTED:
         connection.execute(_ADD_SALT)
         connection.execute(f"PRAGMA user_version = {VERSION}")
-    if has_later_form(document):
-        connection.execute(f"PRAGMA user_version = {LATEST}")
+    wanted = LATEST if has_approvals(document) else LATER if has_later_form(document) else VERSION
+    if wanted > _version(connection):
+        connection.execute(f"PRAGMA user_version = {wanted}")
 
 
 def _version(connection: sqlite3.Connection) -> int:

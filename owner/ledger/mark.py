@@ -46,6 +46,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from dppca.common.kernel.consent.roles import FIRST as NO_ROLES
 from dppca.common.kernel.durable.files import HAS_MODES, open_new, replacing, sync
 from dppca.common.kernel.errors import ChainError, LedgerError, LedgerVersionError
 from dppca.owner.ledger.births import find_birth
@@ -107,13 +108,14 @@ class Mark:
     """Content of the mark.
 
     ``length`` and ``head`` are the chain's. ``missing`` is the part of a curator's record that the
-    ledger does not contain.
+    ledger does not contain. ``roles`` is the digest of the roles in force, zeros without.
     """
 
     length: int
     head: bytes
     missing: CuratorView = CuratorView()
     standing: LedgerAge = LedgerAge.NEWEST
+    roles: str = NO_ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,7 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
             standing=_standing_before(document, ledger)
             if document["version"] == 1
             else LedgerAge(document["standing"]),
+            roles=str(document.get("roles", NO_ROLES)),
         )
         number, other_ns = int(document.get("number", 0)), int(document.get("other_ns", 0))
         births = tuple(each and (each[0], each[1]) for each in document.get("births", ()))
@@ -255,6 +258,7 @@ def _content(mark: Mark, other: _File | None, births: tuple[_Birth, ...]) -> byt
             ],
             "seen_length": view.length,
             "seen_head": view.head.hex(),
+            **({} if mark.roles == NO_ROLES else {"roles": mark.roles}),
         },
         indent=1,
     )
@@ -286,7 +290,7 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
         return replace(mark, missing=wrong)
     restored = find_ledger_age(mark) is LedgerAge.RESTORED
     standing = LedgerAge.RESTORED if restored else LedgerAge.NEWEST
-    return Mark(history.length, history.head, wrong, standing)
+    return Mark(history.length, history.head, wrong, standing, history.approvals.roles_sha256)
 
 
 def find_ledger_age(mark: Mark | None) -> LedgerAge:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -120,6 +121,33 @@ class DatabaseLocation(Location):
         """Return findings on the connection and the role's rights, with corrections."""
 
 
+_PASSWORD = re.compile(r"(://[^/?#@:]*:)[^@/]*(?=@)|((?:^|[\s?&])password=)(?:'[^']*'|[^\s&]*)")
+"""A password in an address or in libpq's pairs of keys and values."""
+
+
+def _service_lines(service: str) -> Iterator[str]:
+    """Lines of a service of libpq, in the first file that has it, without its password.
+
+    Source: libpq, "The Connection Service File".
+    """
+    folder = os.environ.get("PGSYSCONFDIR", "")
+    user = os.environ.get("PGSERVICEFILE") or str(Path.home() / ".pg_service.conf")
+    for path in (user, *([os.path.join(folder, "pg_service.conf")] if folder else [])):  # noqa: PTH118
+        try:
+            lines = Path(path).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        except OSError:
+            continue
+        sections = [number for number, line in enumerate(lines) if line.strip().startswith("[")]
+        for begin, end in zip(sections, [*sections[1:], len(lines)], strict=True):
+            if lines[begin].strip() == f"[{service}]":
+                yield from (
+                    line.strip()
+                    for line in lines[begin:end]
+                    if not line.strip().startswith(("#", "password"))
+                )
+                return
+
+
 @dataclass(frozen=True, slots=True)
 class PostgreSQLLocation(DatabaseLocation):
     """A table or a query of PostgreSQL.
@@ -168,6 +196,13 @@ class PostgreSQLLocation(DatabaseLocation):
         if self.secret is not None:
             return self.secret.read(f"the address of {self.title}")
         return f"postgresql:///?service={quote(self.service, safe='')}"
+
+    def leads_to(self) -> tuple[str, ...]:
+        """See `Location`: the address without its password, or the lines of the service."""
+        found = DatabaseLocation.leads_to(self)
+        if self.secret is not None:
+            return (*found, _PASSWORD.sub(r"\1\2", self.address()))
+        return (*found, *_service_lines(self.service))
 
     @property
     def place(self) -> Place:

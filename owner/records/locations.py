@@ -31,6 +31,27 @@ from dppca.owner.records.sources import Source
 from dppca.owner.records.text_format import TextFormat
 from dppca.owner.records.wild_cards import WILD
 
+_LEADING = (
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_ENDPOINT",
+    "STORAGE_EMULATOR_HOST",
+    "PGHOST",
+    "PGHOSTADDR",
+    "PGPORT",
+    "PGDATABASE",
+    "PGUSER",
+    "PGOPTIONS",
+    "SPARK_REMOTE",
+    "SPARK_CONF_DIR",
+    "DATABRICKS_HOST",
+    "DATABRICKS_CLUSTER_ID",
+)
+"""Variables by which stores, libpq and Spark find what an address only names."""
 Steps = tuple[str, ...]
 """Steps to a place, from the outside in; for a path of this machine, its parts."""
 
@@ -66,6 +87,17 @@ class Location(ABC):
     @abstractmethod
     def place(self) -> Place:
         """Place without links and detours. It shows if two locations have rows in common."""
+
+    def leads_to(self) -> tuple[str, ...]:
+        """Where it leads when names are followed: parts of a text, without a password.
+
+        Of a store that is everything in the environment that says which one it is. It may differ
+        where `place` is the same. Raise `SettingError` if a secret with the address is missing.
+        """
+        fixed, pattern = self.place
+        here = bool(fixed) and Path(fixed[0]).is_absolute()
+        named = () if here else (f"{name}={os.environ.get(name, '')}" for name in _LEADING)
+        return (*fixed, *pattern, *named)
 
     @abstractmethod
     def open(self) -> Source:

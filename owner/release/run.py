@@ -26,6 +26,7 @@ request does next (`decide_step`).
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from dppca.common.kernel.durable.checkpoints import checkpoint
@@ -40,6 +41,7 @@ from dppca.owner.ledger.path import ReleasePlan, store_release
 from dppca.owner.records.faults import CheckReport, require_rows_of_people
 from dppca.owner.records.table import Table
 from dppca.owner.release.dialogue import Dialogue, Outline, ReleaseOffer
+from dppca.owner.release.evidence import gather_evidence
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.release.reading import Reader, Reading, read_once
 from dppca.owner.site.config import Site
@@ -154,17 +156,33 @@ class ReleaseRun:
         prepared = opened.prepare(reading)
         opened.require_possible(reading)
         plan = opened.plan(reading)  # its key may be gone: before the charge
+        request = self._with_evidence(opened, reading)
         with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:
             with self._timed("draw"):
                 stored = store_release(
                     ledger,
-                    opened.request,
+                    request,
                     plan,
                     prepared,
                     entropy=OperatingSystemEntropy(),
                     clock=utc_now,
                 )
             return asked.deliver(ledger, stored, reading.counted, seconds=self._seconds)
+
+    def _with_evidence(
+        self, opened: OpenedRelease[RowsT, OfferT, PreparedT], reading: Reading[RowsT]
+    ) -> ReleaseRequest:
+        """Return the charge; at a site with roles, with what its people sign of the rows."""
+        if read_history(self._site.ledger).approvals.in_force is None:
+            return opened.request
+        found = gather_evidence(
+            self._site,
+            opened.data_set.source,
+            reading.rows,
+            n_rows=reading.n_rows,
+            is_live=opened.table.source.is_live,
+        )
+        return replace(opened.request, evidence=found)
 
     def _read_and_ask(self, opened: OpenedRelease[RowsT, OfferT, PreparedT]) -> Reading[RowsT]:
         """Return the rows that the steward agreed to release, all of one moment."""

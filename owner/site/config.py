@@ -91,6 +91,11 @@ class Site(CredentialFolder):
         return self.folder / "openers"
 
     @property
+    def fingerprint(self) -> Path:
+        """Key of the digests of rows that people sign (`dppca.owner.release.evidence`)."""
+        return self.folder / "fingerprint.key"
+
+    @property
     def peers(self) -> Path:
         """File of the owners' keys that the steward has verified (`dppca.owner.site.agreement`)."""
         return self.folder / "peers.yaml"
@@ -102,7 +107,14 @@ class Site(CredentialFolder):
         files = (SITE_FILE, POLICY_FILE, ledger, f"{ledger}-journal", f"{ledger}-wal")
         names = (*files, f"{ledger}-shm", "ledger.mark", "ledger.mark2", KEY, self.lock.name)
         keys = (self.openers, *self.openers.glob("*.key"), self.folder / CLUSTER / KEY)
-        return (self.folder, *(self.folder / name for name in names), self.peers, *keys)
+        return (
+            self.folder,
+            *(self.folder / name for name in names),
+            self.peers,
+            self.fingerprint,
+            self.folder / "roles.json",
+            *keys,
+        )
 
     def study_folder(self, name: str) -> Path:
         """Folder of a study's document, components and artefacts; `SettingError` for a bad name."""

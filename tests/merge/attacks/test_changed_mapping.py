@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.owner.ledger.file import LATEST, VERSION
+from dppca.owner.ledger.file import LATER, VERSION
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site, policy_text
 
@@ -44,7 +44,7 @@ def test_a_mapping_that_changed_after_its_reservation_is_refused(
     study = curator.begin(site.name)
     assert version_of(site) == VERSION
     assert site.contribute(study, die_at="reserve")[0] == KILLED
-    assert version_of(site) == LATEST
+    assert version_of(site) == LATER
     (reserved,) = site.history.reservations
     assert len(reserved.request.reading_sha256) == 64
     for changed in (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
-from dppca.owner.ledger.file import LATEST
+from dppca.owner.ledger.file import LATER
 from tests.merge.attacks.test_changed_mapping import KILLED, version_of
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site, policy_text
@@ -49,7 +49,7 @@ def test_rows_of_a_person_are_counted_by_one_column_before_any_charge(
     assert not site.entries
     state_key(site, "visit")
     assert site.contribute(study, die_at="reserve")[0] == KILLED
-    assert version_of(site) == LATEST
+    assert version_of(site) == LATER
     assert [each.request.key for each in site.history.reservations] == ["visit"]
     state_key(site, "sex")
     assert "the key of data set survey was visit when" in error_of(site.contribute(study))[1]

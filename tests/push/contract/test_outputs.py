@@ -32,6 +32,7 @@ READ = {
     ),
     *(
         "--grown-on",
+        "--key",
         "--mapping",
         "--model",
         "--request",
@@ -45,6 +46,7 @@ READ = {
         "backup",
         "data",
         "file",
+        "files",
         "folder",
         "identities",
         "request",
@@ -67,6 +69,8 @@ WRITERS = {
     "common/analysis/rows/refinement.py",
     "common/shell/charts.py",
     "common/shell/plotting.py",
+    "common/verification/approving.py",  # for ssh-keygen, in a folder of its own
+    "common/verification/cli.py",  # a signature, beside the statement
     "common/verification/dossier/writing.py",
     "curator/operator/client.py",
     "curator/planning/plot.py",
@@ -74,6 +78,7 @@ WRITERS = {
     "deploy/simulation/containers/image.py",  # build/pip of the checkout, while it builds
     "deploy/simulation/experiment.py",
     "deploy/simulation/runner.py",
+    "owner/commands/approvals.py",
     "owner/commands/check.py",
     "owner/commands/mapping.py",  # into its own site, 0600; a file that is there needs --again
 }

@@ -1,0 +1,164 @@
+"""A site where two people sign, with OpenSSH's own keys, from its first roles to what leaves."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from dppca.common.kernel.errors import NotApprovedError, SettingError, SignatureError
+from dppca.common.kernel.study import Study
+from dppca.common.verification.cli import cli as verify
+from tests.support.commands import answer_of
+from tests.support.sites import OwnerSite, error_of
+
+NOT_APPROVED = NotApprovedError.exit_code
+PEOPLE = ("anna", "bert", "cora")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    for name in PEOPLE:
+        make = ["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", str(folder / name)]
+        subprocess.run(make, check=True)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def agreeing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """People who answer yes; no test of this file asks them anything else."""
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: True)
+
+
+def waiting(site: OwnerSite, folder: Path) -> list[Path]:
+    """Statements that wait, written for people."""
+    code, found = site.run("proposals", "--output", str(folder))
+    assert code == 0
+    return [Path(each) for each in found["written"]]
+
+
+def approve(site: OwnerSite, keys: Path, *names: str) -> Any:
+    """Sign each statement that waits, as people do elsewhere, and hand the signatures back."""
+    (statement,) = waiting(site, keys.parent / "to-sign")
+    found: Any = None
+    for name in names:
+        output = keys.parent / f"{statement.stem}-{name}.json"
+        code, signed = answer_of(
+            "dppca-verify", verify, "approve", statement, "--key", keys / name, "--output", output
+        )
+        assert (code, signed["owner"]) == (0, site.name)
+        code, found = site.run("approve", str(output))
+        assert code == 0
+    return found
+
+
+def begin(site: OwnerSite, keys: Path) -> None:
+    people = keys / "people.yaml"
+    lines = [
+        f"- {{group: {name}, keys: ['{(keys / name).with_suffix('.pub').read_text().strip()}']}}"
+        for name in PEOPLE
+    ]
+    text = "needed: 2\nreview_by: {}\npeople:\n{}\n"
+    from datetime import UTC, datetime, timedelta
+
+    day = (datetime.now(UTC) + timedelta(days=300)).date()
+    people.write_text(text.format(day, "\n".join(lines)))
+    code, found = site.run("roles", "propose", str(people))
+    assert (code, found["roles"], found["statements"][0]["state"]) == (0, 0, "waits")
+    assert approve(site, keys, *PEOPLE)["roles"] == 1
+
+
+def test_a_contribution_waits_for_two_people_and_leaves_once(
+    site: OwnerSite, study: Study, keys: Path
+) -> None:
+    begin(site, keys)
+    code, said = error_of(site.contribute(study))
+    assert (code, "0 of 2 have signed" in said) == (NOT_APPROVED, True)
+    assert approve(site, keys, "anna")["statements"][-1]["signed"] == [1]
+    code, said = error_of(site.contribute(study))
+    assert (code, "1 of 2 have signed (p1)" in said) == (NOT_APPROVED, True)
+    assert not site.history.charges
+    approve(site, keys, "bert")
+    code, done = site.contribute(study)
+    assert (code, done["already_stored"]) == (0, False)
+    assert site.entries[-3:] == ["reserve", "commit", "sent"]
+    code, again = site.contribute(study)
+    assert (code, again["already_stored"]) == (0, True)
+    assert site.run("proposals")[1]["statements"][-1]["state"] == "used"
+    code, done = site.run("budget")
+    assert code == 0
+    assert site.run("doctor")[0] == 0
+
+
+def test_rows_that_change_after_the_signatures_are_others(
+    site: OwnerSite, study: Study, keys: Path
+) -> None:
+    begin(site, keys)
+    site.contribute(study)
+    approve(site, keys, "anna", "cora")
+    rows = site.folder / "rows.csv"
+    before = rows.read_text()
+    rows.write_text("\n".join([*before.splitlines()[:-1], before.splitlines()[1]]) + "\n")
+    assert error_of(site.contribute(study))[0] == NOT_APPROVED
+    rows.write_text(before)
+    assert site.contribute(study)[0] == 0
+
+
+def test_a_policy_is_in_force_once_two_have_signed_it(
+    site: OwnerSite, study: Study, keys: Path
+) -> None:
+    begin(site, keys)
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace('epsilon: "3.0"', 'epsilon: "30"'))
+    code, said = error_of(site.contribute(study))
+    assert (code, "policy propose" in said) == (NOT_APPROVED, True)
+    assert site.run("policy", "propose")[0] == 0
+    approve(site, keys, "anna", "bert")
+    assert error_of(site.contribute(study))[0] == NOT_APPROVED
+    approve(site, keys, "bert", "cora")
+    assert site.contribute(study)[0] == 0
+
+
+def test_a_killed_command_goes_on_with_the_same_reservation(
+    site: OwnerSite, study: Study, keys: Path
+) -> None:
+    begin(site, keys)
+    site.contribute(study)
+    approve(site, keys, "anna", "bert")
+    assert site.contribute(study, die_at="reserve")[0] != 0
+    assert site.contribute(study)[0] == 0
+    assert site.entries.count("reserve") == 1
+
+
+def test_a_site_signs_with_no_machine_key_and_writes_no_statement_into_itself(
+    site: OwnerSite, study: Study, keys: Path
+) -> None:
+    public = keys / "machine.yaml"
+    made = subprocess.run(
+        ["ssh-keygen", "-y", "-f", str(site.folder / "key.pem")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lines = [made.stdout.strip(), (keys / "anna.pub").read_text().strip()]
+    people = [f"- {{group: g, keys: ['{each}']}}" for each in lines]
+    public.write_text("needed: 2\nreview_by: 2027-01-01\npeople:\n" + "\n".join(people) + "\n")
+    code, said = error_of(site.run("roles", "propose", str(public)))
+    assert (code, "one of this site" in said) == (SettingError.exit_code, True)
+    for hostile in ("[]", "people: 1", "people: [{keys: [1], group: g}]", "\xff", "a: ["):
+        public.write_text(hostile)
+        assert error_of(site.run("roles", "propose", str(public)))[0] == SettingError.exit_code
+    begin(site, keys)
+    site.contribute(study)
+    code, _ = error_of(site.run("proposals", "--output", str(site.folder)))
+    assert code == SettingError.exit_code
+    wrong = keys / "wrong.json"
+    wrong.write_text(json.dumps({"payload": ""}))
+    assert error_of(site.run("approve", str(wrong)))[0] == SignatureError.exit_code
+    digest = site.run("proposals")[1]["statements"][-1]["statement"]
+    assert site.run("withdraw", digest[:10])[1]["statements"][-1]["state"] == "withdrawn"
+    assert error_of(site.run("withdraw", "zz"))[0] == SettingError.exit_code
