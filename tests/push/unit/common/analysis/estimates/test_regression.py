@@ -153,7 +153,7 @@ def test_of_people_intervals_are_as_wide_as_any_rows_of_the_same_moments_need(se
 
 
 def _rare(epsilon: str, *, seed: int, tables: Any = ()) -> tuple[Estimates, np.ndarray, np.ndarray]:
-    """6,000 rows of which 2 % are ill, and as many more in one group; design and outcome."""
+    """6,000 rows of which 3 % are ill, more in some groups; design and outcome."""
     columns = [binary_of("sex", ["f", "m"]), categorical_of("region", ["n", "e", "s"])]
     study = make_study([*columns, binary_of("ill", ["no", "yes"])], epsilon=epsilon, tables=tables)
     rng = np.random.default_rng(seed)
@@ -175,7 +175,7 @@ def test_of_a_label_the_default_is_the_sandwich_of_a_table_and_names_it() -> Non
 
 
 def test_intervals_of_a_rare_label_cover_by_default() -> None:
-    """Over 400 releases .954 at epsilon 1 and .948 at 10, with half the bound's width or less."""
+    """Of 400 releases .954 at epsilon 1, .948 at 10; widths .67 to .78, .26 to .39 of the bound."""
     held = []
     for seed in range(60):
         asked, *_ = _rare("10", seed=seed, tables=[{"table": ["sex", "region", "ill"]}])
