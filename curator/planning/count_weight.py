@@ -22,8 +22,8 @@ import numpy as np
 
 from dppca.common.analysis.forecast import ForecastSimulation
 from dppca.common.kernel.privacy.counted_rows import chance_of_refusal
-from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise_law import IndependentLaw, NoiseLaw
 from dppca.common.kernel.privacy.release import schema_sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
@@ -51,7 +51,7 @@ class ProposedCountWeight:
 class CountWeights:
     """Noise edges of a schema with a noised number of rows, by its weight."""
 
-    def __init__(self, table: Schema, law: type[NoiseLaw]) -> None:
+    def __init__(self, table: Schema, law: type[IndependentLaw]) -> None:
         self._table, self._law = with_count_weight(table, 1), law
 
     @cached_property
@@ -86,7 +86,7 @@ class CountWeights:
 
 def find_count_weights(table: Schema, law: type[NoiseLaw]) -> CountWeights | None:
     """Return the edges of a schema; None where no number has a weight of its own."""
-    return CountWeights(table, law) if table.with_count and not law.is_joint else None
+    return CountWeights(table, law.entry_law()) if table.with_count and not law.is_joint else None
 
 
 def propose_count_weight(
