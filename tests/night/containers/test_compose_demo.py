@@ -66,7 +66,7 @@ def secrets(demo: Demo) -> frozenset[str]:
 
 @pytest.fixture(scope="module")
 def rows(demo: Demo) -> frozenset[str]:
-    """Some rows of every owner, without their first two columns, of which one has other labels, and the key."""
+    """Some rows of every owner, without their first two columns and their last, the key."""
     tails = {
         ",".join(line.split(",")[2:-1])
         for owner in OWNERS

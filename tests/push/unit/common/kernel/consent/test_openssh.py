@@ -99,6 +99,7 @@ def test_hostile_bytes_are_no_signature(content: bytes) -> None:
         number(ORDER) + number(ORDER),
         number(1) + number(1) + b"\0",
     ],
+    ids=bytes.hex,
 )
 def test_numbers_have_one_form_and_lie_below_the_order(numbers: bytes) -> None:
     whole = ANNA.sign(MESSAGE)
@@ -143,6 +144,7 @@ def foreign_lines() -> list[str]:
         line_of(b"sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", b"\x04" + POINT, b""),
         line_of(b"sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", b"\x04" + POINT),
     ],
+    ids=lambda _: "line",  # keys are new in each process
 )
 def test_other_keys_and_lines_are_refused(line: str) -> None:
     with pytest.raises(SettingError):
