@@ -156,7 +156,9 @@ class ReleaseRun:
         prepared = opened.prepare(reading)
         opened.require_possible(reading)
         plan = opened.plan(reading)  # its key may be gone: before the charge
-        request = self._with_evidence(opened, reading)
+        request = opened.request
+        if history.approvals.in_force is not None:
+            request = self._with_evidence(opened, reading)
         with open_ledger(self._site.ledger, lock=self._site.lock) as ledger:
             with self._timed("draw"):
                 stored = store_release(
@@ -172,9 +174,10 @@ class ReleaseRun:
     def _with_evidence(
         self, opened: OpenedRelease[RowsT, OfferT, PreparedT], reading: Reading[RowsT]
     ) -> ReleaseRequest:
-        """Return the charge; at a site with roles, with what its people sign of the rows."""
-        if read_history(self._site.ledger).approvals.in_force is None:
-            return opened.request
+        """Return the charge of a site with roles, with what its people sign of the rows.
+
+        A site that has had roles since the ledger was read charges nothing without it.
+        """
         found = gather_evidence(
             self._site,
             opened.data_set.source,

@@ -139,6 +139,7 @@ analysis", AAAI; it does not, and the difference is what mends it. d'Orsi and No
 arXiv 2510.26717, have the nuclear norm's rate by exp(-epsilon ``|Z|_*`` / N), which (1) comes near.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -438,8 +439,8 @@ def largest_form(layout: Layout) -> Fraction:
 def largest_forms(layout: Layout) -> dict[Noised, Fraction]:
     """Return the largest ``|Y|_F^2`` of an entry over its weight, by kind: it is not changed.
 
-    It is of any such columns as the layout has, or of a pair of them. A product of targets of
-    weight 1 is a product.
+    It is of any such columns as the layout has, or of a pair of their groups. A product of targets
+    of weight 1 is a product.
     """
     weight = _sum_weight(layout)
     number = 1 / _number_square(layout) if layout.with_count else Fraction(0)
@@ -448,11 +449,11 @@ def largest_forms(layout: Layout) -> dict[Noised, Fraction]:
         half = Fraction(1, 2)
         own = {Noised.SUM: half / weight**2} if layout.with_sums else {}
         return {**own, Noised.SQUARE: Fraction(1), Noised.PRODUCT: half, **rows}
-    sorts = {
+    sorts = Counter(
         (kind, stop - start if kind is ColumnKind.INDICATOR else 0, int(scale))
         for (start, stop), scale in zip(layout.groups, _attribute_scales(layout), strict=True)
-        for kind in layout.kinds[start:stop]
-    }
+        for kind in {*layout.kinds[start:stop]}
+    )
     sums = {each: _sum_form(each, weight) for each in sorts}
     shares = {each: Fraction(1, each[1]) if each[1] else Fraction(0) for each in sorts}
     found: dict[Noised, list[Fraction]] = {
@@ -462,6 +463,8 @@ def largest_forms(layout: Layout) -> dict[Noised, Fraction]:
         if sort is ColumnKind.NUMERIC:
             found.setdefault(Noised.SQUARE, []).append(Fraction(1, scale**4))
     for one, other in combinations_with_replacement(sums, 2):
+        if one == other and sorts[one] == 1:  # labels of one attribute have no product
+            continue
         a, b = shares[one], shares[other]
         parts = (1 - a) * (1 - b) / (2 * (one[2] * other[2]) ** 2)
         parts += sums[one] * b**2 + sums[other] * a**2 + number * (a * b) ** 2
