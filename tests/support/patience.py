@@ -37,11 +37,19 @@ def wait_until(
 
 
 def run_watched(
-    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    command: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    encoding: str = "utf-8",
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and return its output; kill all its processes if it hangs."""
     line = [str(part) for part in command]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "encoding": encoding,
+    }
     with subprocess.Popen(
         line, stdin=subprocess.DEVNULL, env=env, cwd=cwd, start_new_session=True, **pipes
     ) as process:

@@ -23,11 +23,12 @@ from tests.support.documents import require_documented
 from tests.support.patience import run_watched
 from tests.support.sites import policy_text
 
+TERMINAL = "cp1252"  # characters of a western Windows
 ELSEWHERE = {
     **environment(),
     "PYTHONPATH": f"{ROOT / 'tests/support/another_system'}:{ROOT}",
     "PYTHONWARNDEFAULTENCODING": "1",
-    "PYTHONIOENCODING": "cp1252:strict",
+    "PYTHONIOENCODING": f"{TERMINAL}:strict",
 }
 
 
@@ -45,7 +46,7 @@ class Elsewhere:
 
     def _run(self, arguments: Any) -> str:
         command = [sys.executable, "-m", "dppca.owner.cli", "--site", str(self.folder), *arguments]
-        done = run_watched(command, env=ELSEWHERE)
+        done = run_watched(command, env=ELSEWHERE, encoding=TERMINAL)
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr
         return done.stdout
