@@ -31,6 +31,7 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
+    add_noise,
     calibrate_noise,
     check_range,
     fixed_noise,
@@ -375,6 +376,8 @@ def noise_moments(
         raise SchemaMismatchError(
             f"moments of {moments.packed.shape[0]} entries for {layout.n_entries}"
         )
+    if not calibration.law.is_joint:
+        return add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
     noise = calibration.law.draw_release(layout, calibration.n_honest_owners, entropy=entropy)
     # Unsigned, because there wrapping around is defined.
     return (moments.packed.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
