@@ -13,17 +13,18 @@ certificates, options before a key. A token's signature without the flag of touc
 Limits: nothing shows that a token's key lies in a token, or that two keys are of two people.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import hashlib
 from dataclasses import dataclass
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from typing import TYPE_CHECKING
 
 from dppca.common.kernel.errors import SettingError, SignatureError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ec
 
 _PLAIN, _TOKEN = b"ecdsa-sha2-nistp256", b"sk-ecdsa-sha2-nistp256@openssh.com"
 _CURVE, _MAGIC = b"nistp256", b"SSHSIG"
@@ -94,7 +95,7 @@ def find_signing_key(
         raise SignatureError("a signature of OpenSSH has at most 2048 bytes")
     try:
         return _verify(signature, message, namespace.encode())
-    except (ValueError, InvalidSignature) as error:
+    except ValueError as error:
         raise SignatureError(
             "this is no signature of a person's key over this statement, made with "
             f"ssh-keygen -Y sign -n {namespace}"
@@ -102,6 +103,12 @@ def find_signing_key(
 
 
 def _verify(content: bytes, message: bytes, namespace: bytes) -> PersonKey:
+    # Here, because every command reads ledgers, and few ledgers have signatures.
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
     if content[:6] != _MAGIC or content[6:10] != b"\0\0\0\1":
         raise ValueError("no signature of OpenSSH")
     blob, stated, reserved, name, inner = _fields(content[10:], 5)
@@ -124,7 +131,10 @@ def _verify(content: bytes, message: bytes, namespace: bytes) -> PersonKey:
     if kind != expected:
         raise ValueError("the signature's kind is not its key's")
     r, s = map(_number, _fields(numbers, 2))
-    _public(key.point).verify(encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
+    try:
+        _public(key.point).verify(encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature as error:
+        raise ValueError("the key has not signed it") from error
     return key
 
 
@@ -143,6 +153,8 @@ def _read_key(blob: bytes) -> PersonKey:
 
 
 def _public(point: bytes) -> ec.EllipticCurvePublicKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
     return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + point)
 
 
