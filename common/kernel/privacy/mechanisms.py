@@ -206,17 +206,22 @@ def add_noise(
     is a new array. ``halved`` are the places of `Layout.halved_places`, for a law with halved
     products alone.
     """
-    if values.dtype != np.int64 or values.ndim != 1:
-        raise SettingError(
-            f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
-            f"{values.shape}; sums must never have been floating point"
-        )
     noise = calibration.law.of_entries.draw_entries(
         values.size,
         np.empty(0, np.intp) if halved is None else halved,
         calibration.n_honest_owners,
         entropy=entropy,
     )
+    return add_drawn(values, noise)
+
+
+def add_drawn(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add drawn noise to exact sums, both (D,), modulo 2^64; refuse what is no vector of int64."""
+    if values.dtype != np.int64 or values.ndim != 1:
+        raise SettingError(
+            f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
+            f"{values.shape}; sums must never have been floating point"
+        )
     # Unsigned, because there wrapping around is defined.
     return (values.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
 

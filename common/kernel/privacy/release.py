@@ -31,6 +31,7 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
+    add_drawn,
     add_noise,
     calibrate_noise,
     check_range,
@@ -379,8 +380,7 @@ def noise_moments(
     if not calibration.law.is_joint:
         return add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
     noise = calibration.law.draw_release(layout, calibration.n_honest_owners, entropy=entropy)
-    # Unsigned, because there wrapping around is defined.
-    return (moments.packed.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
+    return add_drawn(moments.packed, noise)
 
 
 def receipt_for(
