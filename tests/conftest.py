@@ -73,6 +73,11 @@ def pytest_fixture_setup(
         return (yield)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: some hold the time, and two workers must agree on a name."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_configure() -> None:
     """Let what tests start be interrupted.
 
