@@ -54,6 +54,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.roots import find_root
 from dppca.common.kernel.privacy.matrix_noise import sum_precisions
 from dppca.common.kernel.schema import Numeric, Schema
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
@@ -156,14 +157,13 @@ def noised_variation(noise: float) -> float:
 
     It rises with the noise, from 0 to 1.
     """
-    from scipy.optimize import brentq
     from scipy.special import ndtr
 
     if noise < _LITTLE:
         return noise * _density(0.0)
     r = min(noise, _MUCH)
     # With t = 1 + r u, (1) asks for E (Z - u)_+ = 1 / r, which falls in u and is above -u.
-    u = brentq(lambda u: _density(u) - u * ndtr(-u) - 1 / r, -1 / r - 1, 10.0)
+    u = find_root(lambda u: _density(u) - u * ndtr(-u) - 1 / r, -1 / r - 1, 10.0)
     top = u + 1 / r  # cells above it have more than their share
     part = r * (top * (ndtr(top) - ndtr(u)) + _density(top) - _density(u))
     return float(min(1.0, ndtr(u) + part))

@@ -31,6 +31,7 @@ from typing import Protocol
 import numpy as np
 
 from dppca.common.analysis.estimates.noise import Array
+from dppca.common.analysis.roots import find_root
 
 _EDGE = 1e-12  # of correlations: at 1 Fisher's z is infinite
 _MANY = 1000
@@ -73,9 +74,7 @@ def tail(distance: float, *, df: float = inf, excess: float = 0.0) -> float:
     """Return the probability beyond both ends: the inverse of `quantile`; distance >= 0."""
     z = distance
     if excess and distance**2 > 3:
-        from scipy.optimize import brentq
-
-        z = brentq(lambda z: z + excess * (z**3 - 3 * z) / 24 - distance, sqrt(3), distance)
+        z = find_root(lambda z: z + excess * (z**3 - 3 * z) / 24 - distance, sqrt(3), distance)
     if not isfinite(df):
         return erfc(z / sqrt(2))
     from scipy.special import stdtr
@@ -240,15 +239,13 @@ class Correlation:
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends."""
-        from scipy.optimize import brentq
-
         z = quantile(alpha, excess=self.excess * self.noise_share**2)
 
         def beyond(rho: float) -> float:
             return abs(self._distance(rho)) - z * sqrt(sum(self._variance(rho)))
 
         ends = [
-            end if beyond(end) <= 0 else float(brentq(beyond, self.estimate, end, xtol=1e-14))
+            end if beyond(end) <= 0 else find_root(beyond, self.estimate, end, within=1e-14)
             for end in (-1 + _EDGE, 1 - _EDGE)
             if self.se
         ] or [self.estimate, self.estimate]
