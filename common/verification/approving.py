@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from dppca.common.kernel.consent.openssh import PersonKey
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.consent.statements import (
     MAX_FACTS,
     MAX_STATEMENT,
     SignableStatement,
-    StatementKind,
     encoded,
     find_signer,
     read_facts,

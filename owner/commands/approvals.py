@@ -318,7 +318,7 @@ def _show(site: "Site", output: Path | None, *, as_json: bool) -> None:
 
 
 def _state(approvals: "Approvals", record: "ProposalRecord", now: datetime) -> ProposedStatement:
-    from dppca.common.kernel.consent.statements import StatementKind
+    from dppca.common.kernel.consent.statement_kinds import StatementKind
 
     terms = record.statement.terms
     roles_of = record.roles if terms.kind is StatementKind.ROLES else approvals.in_force

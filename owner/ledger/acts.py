@@ -11,13 +11,15 @@ policy.yaml, site.yaml and ca.pem. Rows to which others may write are bound by t
 and number, which may differ by a tenth.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dppca.common.kernel.consent.statements import StatementKind, StatementTerms
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.owner.ledger.entries import (
@@ -31,6 +33,9 @@ from dppca.owner.ledger.entries import (
     SetOpening,
 )
 from dppca.owner.ledger.entry_documents import to_document
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.consent.statement_terms import StatementTerms
 
 _RANGE = 10  # live rows may be more or fewer by one in so many
 _NEVER_COMPARED = frozenset({"salt", "n_rows"})
@@ -60,7 +65,7 @@ class Act:
     terms: Mapping[str, Any]
     facts: Mapping[str, Any]
 
-    def with_facts(self, facts: Mapping[str, Any]) -> "Act":
+    def with_facts(self, facts: Mapping[str, Any]) -> Act:
         """Return it with more facts."""
         return Act(self.kind, self.terms, {**self.facts, **facts})
 

@@ -35,9 +35,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dppca.common.kernel.consent.roles import FIRST, Roles, is_agreed, read_roles, require_successor
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.consent.statements import (
     SignableStatement,
-    StatementKind,
     find_signer,
     read_facts,
     read_signable,

@@ -40,11 +40,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dppca.common.kernel.consent.roles import FIRST as NO_ROLES
 from dppca.common.kernel.consent.roles import read_roles, require_review_day, require_successor
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.consent.statements import SALT_BYTES as FACTS_SALT_BYTES
 from dppca.common.kernel.consent.statements import (
     USUAL_DAYS,
-    StatementKind,
-    StatementTerms,
     find_signer,
     read_approval,
     write_statement,
@@ -556,6 +555,8 @@ class Ledger:
     def _propose(
         self, history: History, act: Act, now: datetime, *, owner: str | None = None
     ) -> str:
+        from dppca.common.kernel.consent.statement_terms import StatementTerms
+
         roles = history.approvals.in_force
         if (
             roles is not None

@@ -8,92 +8,32 @@ digest that leaves confirms no guess. The statement may leave the site.
 A statement is read from one form only. Who is said to have signed (``keyid``) is never looked at.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from hashlib import sha256
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
+from typing import TYPE_CHECKING, Any
 
 from dppca.common.kernel.consent.openssh import MAX_SIGNATURE, PersonKey, find_signing_key
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import SignatureError
 
+if TYPE_CHECKING:
+    from dppca.common.kernel.consent.statement_terms import StatementTerms
+
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:dppca:predicate:consent:1"
 SALT_BYTES = 32  # so many that no digest of facts confirms a guess
-USUAL_DAYS, MOST_DAYS = 14, 90  # a statement is open: two holidays; a quarter
+USUAL_DAYS = 14  # a statement is open: two holidays
 MAX_STATEMENT = 1 << 14  # bytes; the longest has 1,500
 MAX_FACTS = 1 << 22  # bytes: a policy, whose file has at most 4 MiB, is a part of them
 _MOST_SIGNATURES = 100  # of 20 people with 5 keys each
 MAX_APPROVAL = 2 * (MAX_STATEMENT + _MOST_SIGNATURES * MAX_SIGNATURE)  # bytes, in base64 and JSON
-
-
-class StatementKind(StrEnum):
-    """What a statement allows."""
-
-    CONTRIBUTION = "contribution"
-    MODEL = "model"
-    OPENING = "opening"
-    ROWS = "rows"
-    RECOVERY = "recovery"
-    POLICY = "policy"
-    ROLES = "roles"
-
-    @property
-    def namespace(self) -> str:
-        """Namespace of signatures: roles are signed for another one than all else."""
-        return "roles@dppca" if self is StatementKind.ROLES else "consent@dppca"
-
-
-_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Amount = Annotated[str, Field(pattern=r"^\d{1,40}(\.\d{1,400})?$")]
-_Text = Annotated[str, Field(max_length=256)]
-
-
-class StatementTerms(BaseModel):
-    """What may leave of a statement: it has exactly these keys, null where one has no meaning.
-
-    ``content_digest`` names what is allowed beside the study: the request of a model, the set of an
-    opening, the published tables.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    version: Literal[1]
-    kind: StatementKind
-    owner: _Text
-    study: _Text | None
-    study_digest: _Digest | None
-    content_digest: _Digest | None
-    mechanism: _Text | None
-    epsilon: _Amount | None
-    delta: _Amount | None
-    charged_epsilon: _Amount | None
-    charged_rho: _Amount | None
-    colluders: StrictInt | None
-    honest: StrictInt | None
-    authority: _Digest
-    roles_sha256: _Digest
-    release_id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    proposed: str
-    expires: str
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        begin, end = datetime.fromisoformat(self.proposed), datetime.fromisoformat(self.expires)
-        if begin.utcoffset() != timedelta() or end.utcoffset() != timedelta():
-            raise ValueError("a time that is not of UTC")
-        if (begin.minute, begin.second, end.minute, end.second) != (0, 0, 0, 0):
-            raise ValueError("a time that is no whole hour")  # it would time the reading of rows
-        if not timedelta() < end - begin <= timedelta(days=MOST_DAYS):
-            raise ValueError(f"open for longer than {MOST_DAYS} days, or not at all")
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +75,16 @@ def read_signable(content: bytes) -> SignableStatement:
     """Read a statement; raise `SignatureError` if it is none, or in another form."""
     try:
         return _parse_statement(content)
-    except (ValidationError, ValueError, TypeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise SignatureError("this is no statement in the one form that people sign") from error
 
 
 def _parse_statement(content: bytes) -> SignableStatement:
     if len(content) > MAX_STATEMENT:
         raise ValueError("too long")
+    # Here, because every command reads ledgers, and few ledgers have statements.
+    from dppca.common.kernel.consent.statement_terms import StatementTerms
+
     document = json.loads(content)
     terms = StatementTerms.model_validate_json(json.dumps(document["predicate"]))
     digest = document["subject"][0]["digest"]["sha256"]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.kernel.consent.statement_kinds import StatementKind
+from dppca.common.kernel.consent.statement_terms import StatementTerms
 from dppca.common.kernel.consent.statements import (
-    StatementKind,
-    StatementTerms,
     encoded,
     find_signer,
     read_approval,
