@@ -86,7 +86,6 @@ def command(
       dppca-owner check nltcs --data-set survey --target outside
     """
     from dppca.common.analysis.field.heaps import find_wide_bins
-    from dppca.common.analysis.study_file import study_from_yaml
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records.check import check_table
     from dppca.owner.records.file_locations import local_files
@@ -99,7 +98,7 @@ def command(
         raise SettingError("give the name of a study at the curator, or --study-file FILE")
     if data is not None and data_set_name is not None:
         raise SettingError("give --data-set NAME or --data FILE, not both")
-    study = _find_study(site, study_name) if study_file is None else study_from_yaml(study_file)
+    study = _find_study(site, study_name, study_file)
     if key is not None and data is None:
         raise SettingError("--key is for --data: a data set has its `key:` in policy.yaml")
     if text_format is not None and data is None:
@@ -194,7 +193,11 @@ def _data_set(folder: Path, study: Study, name: str | None) -> DataSet:
     return choose_data_set(study, read_history(site.ledger), policy, None)
 
 
-def _find_study(folder: Path, name: str | None) -> Study:
+def _find_study(folder: Path, name: str | None, file: Path | None) -> Study:
+    if file is not None:
+        from dppca.common.analysis.study_file import study_from_yaml
+
+        return study_from_yaml(file)
     from dppca.owner.client.calls import agreed_study, connect
     from dppca.owner.site.config import load_site
 

@@ -4,13 +4,19 @@ All engines give the same integers and the same counts. An engine is checked bef
 and a pass is over before anything is charged.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from __future__ import annotations
 
-from dppca.common.kernel.moments.moments import Moments
+from typing import TYPE_CHECKING, Protocol
+
 from dppca.owner.records.check import FaultCounts, check_table
-from dppca.owner.records.faults import CheckReport
-from dppca.owner.records.table import Table, moments_of_table
+from dppca.owner.records.table import moments_of_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dppca.common.kernel.moments.moments import Moments
+    from dppca.owner.records.faults import CheckReport
+    from dppca.owner.records.table import Table
 
 
 class Engine(Protocol):

@@ -6,7 +6,7 @@ It may hold words of rows: nothing of it leaves the site, and messages name its 
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,6 @@ from dppca.owner.records.mapping_faults import MappingFault, find_column_faults,
 from dppca.owner.records.mapping_places import MappingPlace, OneHot
 from dppca.owner.records.mapping_rules import MappingDocument, Rule
 from dppca.owner.records.sources import Source
-from dppca.owner.records.text_format import USUAL, TextFormat
 
 MOST_BYTES: Final = 1 << 20  # of a mapping, before it is read
 _MOST_FAULTS: Final = 50  # named in one message
@@ -129,20 +128,6 @@ def parse_mapping(text: str, title: str) -> MappingDocument:
         kind: type[BaseModel] = MappingDocument
         explanation = explain_faults(error, document, kind=kind, title=title, text=text)
         raise SettingError(explanation) from None
-
-
-def digest_reading(mapped: MappedColumns | None, text_format: TextFormat | None) -> str:
-    """SHA-256, hexadecimal, of how cells are read: rules, codes for missing, and the format.
-
-    Comments, the order of lines and rules of attributes that the study lacks do not count. Empty if
-    the cells are read as they are by their own names. It stays at the site.
-    """
-    stated: dict[str, Any] = {}
-    if mapped is not None:
-        stated |= mapping_wire(mapped)
-    if text_format is not None and text_format != USUAL:
-        stated["format"] = asdict(text_format)
-    return hashlib.sha256(canonical_json(stated)).hexdigest() if stated else ""
 
 
 def digest_mapping(mapped: MappedColumns | None, *, without: str) -> str:

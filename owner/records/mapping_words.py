@@ -4,14 +4,18 @@ A reader compares each line with the codebook. The strongest attack on a mapping
 under an innocent name, so every line names its columns.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.owner.records.faults import CellOutcome
-from dppca.owner.records.mapping_cells import MappedColumns
-from dppca.owner.records.mapping_rules import Rule, Test
+
+if TYPE_CHECKING:
+    from dppca.owner.records.mapping_cells import MappedColumns
+    from dppca.owner.records.mapping_rules import Rule, Test
 
 _MOST_LINES: Final = 12  # of a table that are shown
 _OUTCOMES: Final = {
@@ -23,6 +27,8 @@ _OUTCOMES: Final = {
 
 def describe_mapping(mapped: MappedColumns) -> tuple[str, ...]:
     """Return where each attribute comes from; it may hold words of rows, and is site-only."""
+    from dppca.owner.records.mapping_rules import Rule  # few data sets have a mapping
+
     own = [name for name, rule in mapped.rules.items() if rule == Rule(column=name.strip())]
     others = {name: rule for name, rule in mapped.rules.items() if name not in own}
     lines = [f"{name} is {describe_rule(rule)}" for name, rule in others.items()]

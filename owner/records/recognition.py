@@ -22,7 +22,6 @@ from dppca.common.kernel.schema.attributes import Date, list_labels
 from dppca.common.kernel.schema.columns import cell_texts, parse_column
 from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.owner.records.locations import Location
-from dppca.owner.records.mapping_files import read_mapping
 from dppca.owner.records.normal_forms import normal_form
 from dppca.owner.records.source_facts import LineFault
 from dppca.owner.records.sources import Source, Wanted
@@ -86,6 +85,8 @@ def propose_formats(
         return ()
     columns = {attribute.name.strip(): attribute for attribute in schema.attributes}
     if location.mapping is not None:
+        from dppca.owner.records.mapping_files import read_mapping  # few data sets have one
+
         columns = read_mapping(location.mapping).rules(schema).forms()
     columns = {**columns, **likely}
     form = _with_header(location, form, [*columns])

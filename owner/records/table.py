@@ -12,19 +12,21 @@ than there are cores, and they seldom wait for each other at the interpreter's l
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod, choose_method
 from dppca.common.kernel.moments.moments import Moments
@@ -38,12 +40,13 @@ from dppca.owner.records.date_forms import ISO
 from dppca.owner.records.faults import CellOutcome, KeyReport, Outcomes
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
-from dppca.owner.records.mapping_cells import MappedColumns
-from dppca.owner.records.mapping_files import digest_reading, read_mapping
 from dppca.owner.records.people import PeopleCounts, count_people
 from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
-from dppca.owner.records.text_format import DELIMITERS, HEADER_LINE, TextFormat
+from dppca.owner.records.text_format import DELIMITERS, HEADER_LINE, USUAL, TextFormat
+
+if TYPE_CHECKING:
+    from dppca.owner.records.mapping_cells import MappedColumns
 
 _CODED_VALUES_PER_BATCH = 1 << 22  # some 16 MB of them
 _SHOWN = 20  # columns in a message
@@ -335,7 +338,11 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
     """
     location = local_files(place) if isinstance(place, Path) else place
-    stated = None if location.mapping is None else read_mapping(location.mapping)
+    stated = None
+    if location.mapping is not None:
+        from dppca.owner.records.mapping_files import read_mapping  # few data sets have one
+
+        stated = read_mapping(location.mapping)
     source, form = location.open(), location.text_format
     wanted = [attribute.name for attribute in schema.attributes] if stated is None else []
     named = () if stated is None else stated.rules(schema).columns
@@ -347,9 +354,25 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
         _require_one_meaning(form, schema.attributes if mapped is None else mapped.forms().values())
     if source.n_rows == 0 and not schema.has_secret_rows:
         raise DataError(f"{source.title} has columns but no rows: {source.mend}")
-    digest = digest_reading(mapped, form)
+    digest = _digest_reading(mapped, form)
     dates = ISO if form is None or not source.is_named_by_a_line else form.dates
     return Table(schema, source, absent, mapped=mapped, reading_sha256=digest, dates=dates)
+
+
+def _digest_reading(mapped: MappedColumns | None, text_format: TextFormat | None) -> str:
+    """SHA-256, hexadecimal, of how cells are read: rules, codes for missing, and the format.
+
+    Comments, the order of lines and rules of attributes that the study lacks do not count. Empty if
+    the cells are read as they are by their own names. It stays at the site.
+    """
+    stated: dict[str, Any] = {}
+    if mapped is not None:
+        from dppca.owner.records.mapping_files import mapping_wire
+
+        stated |= mapping_wire(mapped)
+    if text_format is not None and text_format != USUAL:
+        stated["format"] = asdict(text_format)
+    return hashlib.sha256(canonical_json(stated)).hexdigest() if stated else ""
 
 
 def _require_one_meaning(text_format: TextFormat, attributes: Iterable[Attribute]) -> None:

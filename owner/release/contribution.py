@@ -5,13 +5,13 @@ released), and the ledger. Nothing is computed from a row, so a steward may look
 as often as needed and change plans because of them, at no cost.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
-from dppca.common.kernel.aggregation.sum_messages import upload_limit
-from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BudgetExceededError, PrivacyError, StudyStateError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
@@ -32,6 +32,9 @@ from dppca.owner.ledger.promises import Promise, kept_promise
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.aggregation.terms import Terms
 
 BYTES_PER_ENTRY = 8  # of a packed vector: int64
 
@@ -152,11 +155,16 @@ def review(
     calibration = calibrate(study)
     request = request_contribution(study, calibration, account=account)
     n_entries = study.table.layout.n_entries
+    n_bytes = n_entries * BYTES_PER_ENTRY
+    if terms is not None:
+        from dppca.common.kernel.aggregation.sum_messages import upload_limit
+
+        n_bytes = upload_limit(terms)
     return Review(
         study=study,
         n_rows=n_rows,
         n_entries=n_entries,
-        n_bytes=n_entries * BYTES_PER_ENTRY if terms is None else upload_limit(terms),
+        n_bytes=n_bytes,
         request=request,
         calibration=calibration,
         budget_status=compute_budget_status(history, request),

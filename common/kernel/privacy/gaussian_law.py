@@ -13,10 +13,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, isqrt, log, pi, sqrt
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -33,6 +32,9 @@ from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian
 from dppca.common.kernel.privacy.noise.shares import gaussian_share, gaussian_share_variance
 from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from numpy.random import Generator, RandomState
 
 _TAIL = 13  # standard deviations: a draw beyond has a chance of 10^-38
 _TABLE_REACH = 14  # standard deviations that the table of a discrete Gaussian covers

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from math import ceil, comb, exp, floor, log, sqrt
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -26,6 +25,9 @@ from dppca.common.kernel.privacy.noise.sampler import discrete_laplace
 from dppca.common.kernel.privacy.noise.shares import laplace_share
 from dppca.common.kernel.privacy.noise_law import IndependentLaw
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from numpy.random import Generator, RandomState
 
 _TAIL = 42  # scales: a larger draw among n has a chance of e^-42
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -38,6 +37,9 @@ from dppca.common.kernel.privacy.noise.shares import laplace_share
 from dppca.common.kernel.privacy.noise_law import Noised, ReleaseLaw, entry_weight
 from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 from dppca.common.kernel.schema.layout import Layout
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 _TAIL = 42  # nats: an entry beyond has a chance of e^-42
 

@@ -139,6 +139,8 @@ analysis", AAAI; it does not, and the difference is what mends it. d'Orsi and No
 arXiv 2510.26717, have the nuclear norm's rate by exp(-epsilon ``|Z|_*`` / N), which (1) comes near.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

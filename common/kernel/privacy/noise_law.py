@@ -23,10 +23,9 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -35,6 +34,9 @@ from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.kernel.schema.layout import Layout
+
+if TYPE_CHECKING:
+    from numpy.random import Generator, RandomState
 
 
 class Noised(StrEnum):

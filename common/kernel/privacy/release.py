@@ -9,6 +9,8 @@ The noise is drawn once; the vector is complete before the first byte leaves; th
 sent again and again.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
@@ -16,15 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
-from dppca.common.kernel.moments.moments import Moments
-from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.added_rows import AddedShape, added_sensitivity
 from dppca.common.kernel.privacy.labels import Label
@@ -59,6 +59,9 @@ from dppca.common.kernel.privacy.sensitivity import (
 from dppca.common.kernel.schema import ColumnKind, Schema
 from dppca.common.kernel.schema.units import NeighbourRelation, Person, Unit
 from dppca.common.kernel.study import Study
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.moments.moments import Moments
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +370,8 @@ def noise_moments(
 
     Raise `SchemaMismatchError` for another D, or moments of rows where people are protected.
     """
+    from dppca.common.kernel.moments.people import PeopleMoments  # few who calibrate have moments
+
     layout = study.table.layout
     if isinstance(moments, PeopleMoments) != isinstance(study.unit, Person):
         raise SchemaMismatchError(
