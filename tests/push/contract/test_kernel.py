@@ -16,8 +16,8 @@ of the rest the search by which L1 is exact for weights that cost something. Mat
 and of a secret number took 250 more: a third is proof. A class of joint laws took 250: it cut one
 module into five. A study's own questions took 14, a secret number that is read from totals of
 tables and rows of people that wait to be sorted together 45. What several people sign took 1,700:
-signatures of OpenSSH, roles, statements, the rules of their entries, and the gate in the ledger. Imports where they are used took 34: commands
-that read a ledger, or what a study costs, load less."""
+signatures of OpenSSH, roles, statements, the rules of their entries, and the gate in the ledger.
+Imports where they are used took 34: commands that read a ledger, or a study's cost, load less."""
 
 
 def _files() -> set[Path]:
