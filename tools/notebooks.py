@@ -44,7 +44,7 @@ def run_notebook(path: Path) -> Any:
             startup_timeout=TIMEOUT_S,
             timeout=TIMEOUT_S,
         )
-        return client.execute(env={**os.environ, "PYTHONPATH": SEEDED})
+        return client.execute(cleanup_kc=True, env={**os.environ, "PYTHONPATH": SEEDED})
 
 
 def notebook_page(notebook: Any) -> str:
