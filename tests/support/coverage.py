@@ -19,7 +19,7 @@ from dppca.common.analysis.estimates.release import ReconciledMoments, expected_
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.counted_rows import count_rows
-from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
@@ -152,7 +152,7 @@ class Releases:
                 drawn = [law.draw_release(layout, honest, entropy=entropy) for _ in range(count)]
                 noise += np.concatenate(drawn)
             else:
-                noise = add_noise(noise, self.calibration, entropy=entropy, halved=halved)
+                noise += law.of_entries.draw_entries(len(noise), halved, honest, entropy=entropy)
         for own in noise.reshape(count, size):
             sample = self.population[rng.integers(0, len(self.population), self.rows)]
             for columns in apart:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from dppca.common.analysis.estimates.intervals import FewEvents, FiellerRatio, Interval, Normal
+from dppca.common.analysis.estimates.intervals import FiellerRatio, Interval, Normal
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.share_sets import ShareSet
@@ -84,9 +84,7 @@ class Estimate:
     @property
     def beyond(self) -> bool:
         """Whether the noise took it beyond what is possible."""
-        if self.estimate is None or not isinstance(
-            self.law, Normal | FewEvents | FiellerRatio | ShareSet
-        ):
+        if self.estimate is None or not isinstance(self.law, Normal | FiellerRatio | ShareSet):
             return False
         return not self.law.lowest - _ROUNDING <= self.estimate <= self.law.highest + _ROUNDING
 

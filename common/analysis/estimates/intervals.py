@@ -9,17 +9,13 @@ cells cover too rarely, because a release would be chosen by having positive cel
 hides B, the set has no end, and all that is possible is given: a rule that refused such answers
 would choose those whose intervals miss (.41 to .87 for .95 at 2.8 to 4 deviations of B).
 
-The sampling variance of a share is that of each share in question, p (1 - p) / n (Wilson), not of
-the estimated one: of 2,000 rows without an event up to 3.8 may be expected.
-
 The noise may take an estimate beyond what is possible, such as a share below 0. It is given as it
 is, since clipped estimates would be biased; its interval is that of the nearest possible value, cut
 at what is possible. So it is never empty nor a point, and holds the truth at least as often.
 
 Source: M. Mandelkern and J. Schultz, The statistical analysis of Gaussian and Poisson signals near
-physical boundaries, J. Math. Phys. 41 (2000) 5701-5709; E. B. Wilson, Probable inference, the law
-of succession, and statistical inference, JASA 22 (1927) 209-212; E. C. Fieller, Some problems in
-interval estimation, JRSS B 16 (1954) 175-185.
+physical boundaries, J. Math. Phys. 41 (2000) 5701-5709; E. C. Fieller, Some problems in interval
+estimation, JRSS B 16 (1954) 175-185.
 """
 
 from collections.abc import Iterator
@@ -106,49 +102,6 @@ class Normal:
         if self.null is None or not self.se:
             return None
         return tail(abs(self.estimate - self.null) / self.se, df=self.df, excess=self.excess)
-
-
-@dataclass(frozen=True, slots=True)
-class FewEvents:
-    """A share of ``rows`` independent rows, with noise: all p that both allow (Wilson).
-
-    The end towards many events is moved by a third moment: without it, the interval of a true mean
-    of one event covers .916.
-    """
-
-    estimate: float
-    noise: float
-    rows: float
-    excess: float = 0.0
-    lowest: float = 0.0
-    highest: float = 1.0
-    pvalue: None = None
-
-    @property
-    def se(self) -> float:
-        """Standard error at the estimate."""
-        p = min(max(self.estimate, 0.0), 1.0)
-        return sqrt(self.noise + p * (1 - p) / self.rows)
-
-    @property
-    def noise_share(self) -> float:
-        """Share of the variance that is noise."""
-        return self.noise / self.se**2 if self.se else 0.0
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the ends, of the nearest share that is possible."""
-        square = quantile(alpha, excess=self.excess * self.noise_share**2) ** 2
-        p = min(max(self.estimate, 0.0), 1.0)
-        near = min(max(p, 1 / self.rows), 1 - 1 / self.rows)
-        own = near * (1 - near) / self.rows
-        skew = (1 - 2 * near) / self.rows * own / (own + self.noise) if own else 0.0
-        skew *= max(square - 1, 0.0) / 6  # the long tail of few events, of Cornish and Fisher
-        low, high = p - max(skew, 0.0), p - min(skew, 0.0)
-        return max(self._end(low, square, -1), 0.0), min(self._end(high, square, 1), 1.0)
-
-    def _end(self, p: float, square: float, sign: int) -> float:
-        a, b, c = 1 + square / self.rows, p + square / (2 * self.rows), p * p - square * self.noise
-        return (b + sign * sqrt(max(b * b - a * c, 0.0))) / a
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 
 from dppca.common.analysis.estimates.answers import LEAST, Estimate, normal_estimate, ratio_estimate
 from dppca.common.analysis.estimates.block import Block
-from dppca.common.analysis.estimates.intervals import Between, FewEvents
+from dppca.common.analysis.estimates.intervals import Between
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, bilinear, combine
 from dppca.common.analysis.estimates.scope import EstimateScope
-from dppca.common.analysis.estimates.shares import ratio_of_shares
+from dppca.common.analysis.estimates.shares import ratio_of_shares, share_of
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
@@ -97,13 +97,6 @@ def estimate_shares(
         share_of(group_name(moments, attribute, code), found.part(place), scope.rows(moments))
         for place, code in enumerate(codes)
     ]
-
-
-def share_of(name: str, found: Linear, rows: float) -> Estimate:
-    """Estimate one share of ``rows`` independent rows."""
-    value, noise = float(found.values[0]), float(found.noise.variance[0])
-    law = FewEvents(value, noise, rows, float(found.noise.kurtosis[0]))
-    return Estimate(name, value, law, law.se, law.noise_share)
 
 
 def estimate_groups(

@@ -22,3 +22,11 @@ def ratio_of_shares(name: str, found: Linear, rows: float) -> Estimate:
     against = found.noise.combine(np.array([[1.0, -min(max(above / below, 0.0), 1.0)]]))
     law = replace(law, kurtosis=float(against.kurtosis[0]) * share**2)
     return Estimate(name, above / below, law, sqrt(total), share)
+
+
+def share_of(name: str, found: Linear, rows: float) -> Estimate:
+    """Estimate one share of ``rows`` independent rows: the group is all of them."""
+    noise = found.noise
+    both = np.vstack([noise.contributions, np.zeros_like(noise.contributions)])
+    of_all = Linear(np.append(found.values, 1.0), replace(noise, contributions=both))
+    return ratio_of_shares(name, of_all, rows)

@@ -29,7 +29,7 @@ from dppca.common.analysis.estimates.answers import (
     Estimate,
     EstimateAnswer,
 )
-from dppca.common.analysis.estimates.intervals import FewEvents, Interval, Normal
+from dppca.common.analysis.estimates.intervals import Interval, Normal
 from dppca.common.analysis.estimates.means import (
     estimate_difference,
     estimate_groups,
@@ -211,9 +211,7 @@ class Summary(EstimateAnswer):
 
 def _count(one: Estimate, n_rows: int) -> str:
     """Return the number of rows of a share, also of one in a group; nothing of a difference."""
-    if isinstance(one.law, ShareSet):
-        return f"{one.law.numbers[0] * n_rows:,.0f}, "
-    return f"{one.law.estimate * n_rows:,.0f}, " if isinstance(one.law, FewEvents) else ""
+    return f"{one.law.numbers[0] * n_rows:,.0f}, " if isinstance(one.law, ShareSet) else ""
 
 
 def _shown(estimate: float | None, low: float, high: float, cell: CellDocument) -> str:

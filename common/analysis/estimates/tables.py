@@ -29,11 +29,12 @@ import numpy as np
 
 from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable
 from dppca.common.analysis.estimates.intervals import Drawn
-from dppca.common.analysis.estimates.means import group_name, share_of
+from dppca.common.analysis.estimates.means import group_name
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.score_sets import ScoreAt, ScoreSet
+from dppca.common.analysis.estimates.shares import share_of
 from dppca.common.kernel.errors import SettingError
 
 DRAWS = 999  # simulated tables, so that a p-value has three digits

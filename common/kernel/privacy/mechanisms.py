@@ -198,30 +198,25 @@ def add_noise(
     calibration: Calibration,
     *,
     entropy: EntropySource,
-    halved: NDArray[np.intp] | None = None,
+    layout: Layout | None = None,
 ) -> NDArray[np.int64]:
-    """Add independent noise, or this owner's share of it, to each entry, modulo 2^64.
+    """Add noise, or this owner's share of it, to exact sums, modulo 2^64.
 
-    ``values`` are exact integer sums in units of 4^-g, shape (D,); they are not changed: the result
-    is a new array. ``halved`` are the places of `Layout.halved_places`, for a law with halved
-    products alone.
+    ``values`` are integers in units of 4^-g, shape (D,); they are not changed: the result is a new
+    array. They are the entries of a ``layout``; without one, the law of single entries adds noise
+    to all alike.
     """
-    noise = calibration.law.of_entries.draw_entries(
-        values.size,
-        np.empty(0, np.intp) if halved is None else halved,
-        calibration.n_honest_owners,
-        entropy=entropy,
-    )
-    return add_drawn(values, noise)
-
-
-def add_drawn(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add drawn noise to exact sums, both (D,), modulo 2^64; refuse what is no vector of int64."""
     if values.dtype != np.int64 or values.ndim != 1:
         raise SettingError(
             f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
             f"{values.shape}; sums must never have been floating point"
         )
+    law, honest = calibration.law, calibration.n_honest_owners
+    if layout is None:
+        none = np.empty(0, np.intp)
+        noise = law.of_entries.draw_entries(values.size, none, honest, entropy=entropy)
+    else:
+        noise = law.draw_release(layout, honest, entropy=entropy)
     # Unsigned, because there wrapping around is defined.
     return (values.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)
 

@@ -31,7 +31,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
-    add_drawn,
     add_noise,
     calibrate_noise,
     check_range,
@@ -382,10 +381,7 @@ def noise_moments(
         raise SchemaMismatchError(
             f"moments of {moments.packed.shape[0]} entries for {layout.n_entries}"
         )
-    if not calibration.law.is_joint:
-        return add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
-    noise = calibration.law.draw_release(layout, calibration.n_honest_owners, entropy=entropy)
-    return add_drawn(moments.packed, noise)
+    return add_noise(moments.packed, calibration, entropy=entropy, layout=layout)
 
 
 def receipt_for(

@@ -66,7 +66,7 @@ def release_second_moment(
         caution(calibration, layout)
     coded = encode_unit_ball(rows / row_norm, resolution_bits=resolution_bits)
     moments = compute_moments(coded, layout)
-    packed = add_noise(moments.packed, calibration, entropy=entropy, halved=layout.halved_places)
+    packed = add_noise(moments.packed, calibration, entropy=entropy, layout=layout)
     _, second = unpack(packed, n_rows, layout)
     return NoisedMoment(second * row_norm**2, calibration)
 

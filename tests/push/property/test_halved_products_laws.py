@@ -124,7 +124,7 @@ def test_noise_of_halved_products_without_their_places_is_refused() -> None:
         add_noise(zeros, noise, entropy=SeededEntropy(0))
     plain = calibrate(study(halved_products=False))
     with pytest.raises(SettingError, match="belong to a law that halves them"):
-        add_noise(zeros, plain, entropy=SeededEntropy(0), halved=layout.halved_places)
+        add_noise(zeros, plain, entropy=SeededEntropy(0), layout=layout)
 
 
 def test_a_receipt_says_both_variances() -> None:

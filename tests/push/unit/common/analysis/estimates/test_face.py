@@ -19,9 +19,9 @@ from dppca import estimates
 from dppca.common.analysis.estimates import answers, face
 from dppca.common.analysis.estimates.answers import EstimateAnswer, NotEstimable
 from dppca.common.analysis.estimates.face import Estimates
-from dppca.common.analysis.estimates.intervals import FewEvents
 from dppca.common.analysis.estimates.release import Counts, expected_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
+from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.analysis.estimates.tables import estimate_ratio
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
@@ -278,7 +278,7 @@ def test_counts_of_few_events_cover(mean: int, noise: float) -> None:
     for each in held:
         found = rng.multinomial(n, p) / n + noise / n * rng.standard_normal(4)
         asked = [
-            FewEvents(found[0], (noise / n) ** 2, n).interval(0.05),
+            ShareSet((found[0], 1.0), np.diag([(noise / n) ** 2, 0]), n).interval(0.05),
             *(
                 estimate_ratio(
                     *(_four(found, noise / n), EstimateScope(), (0, 1), (1, 1)),

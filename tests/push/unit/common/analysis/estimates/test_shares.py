@@ -1,5 +1,7 @@
 """Shares of few events: sets that are those of Wilson, of Fieller, and between."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from dppca.common.analysis.estimates.intervals import FiellerRatio
 from dppca.common.analysis.estimates.noise import Noise
 from dppca.common.analysis.estimates.release import Linear
 from dppca.common.analysis.estimates.share_sets import ShareSet
-from dppca.common.analysis.estimates.shares import ratio_of_shares
+from dppca.common.analysis.estimates.shares import ratio_of_shares, share_of
 
 FALSE_ALARMS = 0.0  # nothing is drawn but examples
 NONE = np.zeros((2, 2))
@@ -22,6 +24,15 @@ def test_without_noise_it_is_wilsons_set_with_the_correction(events: int, alpha:
     found = ShareSet((events / 400, 1.0), NONE, 400).interval(alpha)
     known = stats.binomtest(events, 400).proportion_ci(1 - alpha, method="wilsoncc")
     assert_allclose(found, (known.low, known.high), atol=1e-9)
+
+
+@given(st.floats(-0.1, 1.1), st.floats(0, 0.1), st.integers(10, 10**6))
+def test_a_share_of_all_rows_is_that_of_a_group_of_all(p: float, noise: float, n: int) -> None:
+    entry = Noise(np.array([[noise]]), np.ones(1), np.array([3.0]))
+    both = Linear(np.array([p, 1.0]), replace(entry, contributions=np.array([[noise], [0.0]])))
+    alone, group = share_of("ill", Linear(np.array([p]), entry), n), ratio_of_shares("", both, n)
+    assert alone.conf_int() == group.conf_int()
+    assert (alone.bse, alone.noise_share) == (group.bse, group.noise_share)
 
 
 def test_without_sampling_it_is_fiellers_set() -> None:
