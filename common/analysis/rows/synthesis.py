@@ -21,6 +21,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,16 @@ def synthesize(
         raise SettingError(f"{n_rows} synthetic rows asked for; at least 1 can be drawn")
     if form is Form.CODED:
         study.require_components()
-    calibration, base = calibrate(study), result.rounds(study)[0].result
+    calibration, published = calibrate(study), result.rounds(study)[0]
+    first, base = published.study, published.result
     variances, header = base.eigenvalues, base.header
     if shrinkage:
-        variances = shrink(variances, count=header.count, noise_edge=header.noise_edge)
+        variances = shrink(
+            variances,
+            count=header.count,
+            noise_edge=header.noise_edge,
+            ratio=_columns_ratio(calibrate(first), len(header.shares)),
+        )
     model = fit_ppca(variances, base.vectors, base.mean, trace_scaling=True)
     of_coded, of_field = rng.spawn(2)
     coded = partial(_coded_blocks, model, n_rows, of_coded)
@@ -288,6 +295,14 @@ def _fit_decoding(
             for start in range(0, n_rows, _BLOCK_ROWS)
         ),
     )
+
+
+def _columns_ratio(calibration: Calibration, n_owners: int) -> float:
+    """Columns over rows of the matrices that a joint law's noise is made of, of all owners."""
+    columns = calibration.law.degrees
+    if columns is None:
+        return inf
+    return calibration.mechanisms(n_owners) * columns / (columns - 1)
 
 
 def released_noise(result: Result, study: Study, *, counts: bool = False) -> float:

@@ -51,3 +51,28 @@ def test_kept_ones_above_the_whole_trace_are_scaled_to_it() -> None:
 def test_a_trace_of_nothing_leaves_the_positive_ones() -> None:
     shrunk = shrink(np.array([1.0, -0.5, -2.0]), count=1, noise_edge=0.5)
     np.testing.assert_array_equal(shrunk, [1, 0, 0])
+
+
+def test_noise_of_a_whole_release_is_shrunk_by_its_own_spectrum() -> None:
+    """The best weight of the observed direction, at 1.5 edges; the semicircle's is 8 % below."""
+    rng, p = np.random.default_rng(6), 100
+    edge = 3.330191 * p  # of as many columns as rows: 2 z / (1 - z^2) + 1 / z, z^2 = sqrt(5) - 2
+    best, ours, usual = np.zeros(20), np.zeros(20), np.zeros(20)
+    for draw in range(20):
+        g, h = rng.standard_normal((2, p, p))
+        noised = g @ g.T - h @ h.T
+        noised[0, 0] += 4.54 * p
+        values, vectors = np.linalg.eigh(noised)
+        best[draw] = 4.54 * p * vectors[0, -1] ** 2
+        spectrum = np.append(values[-1], np.full(p - 1, 2.0 * p))  # a trace that leaves the first
+        ours[draw], usual[draw] = (
+            shrink(spectrum, count=1, noise_edge=edge, ratio=ratio)[0] for ratio in (1, np.inf)
+        )
+    assert ours.mean() == pytest.approx(best.mean(), rel=0.02)
+    assert usual.mean() < 0.95 * best.mean()
+
+
+def test_of_many_columns_the_spectrum_is_a_semicircle() -> None:
+    spectrum = np.array([5.0, 2, 1.01, 0.99, 0.3])
+    many = shrink(spectrum, count=4, noise_edge=1.0, ratio=1e9)
+    np.testing.assert_allclose(many, shrink(spectrum, count=4, noise_edge=1.0), rtol=1e-6)
