@@ -127,7 +127,7 @@ def _remarks(
     deadline: datetime | None,
 ) -> Iterable[str]:
     if now >= end:
-        yield f"ended on {end:%Y-%m-%d}"
+        yield f"ended on {end:%Y-%m-%d}: what it signed before then stays valid"
     if now < start:
         yield f"is not valid before {start:%Y-%m-%d}: check this machine's clock"
     if revoked is not None:

@@ -80,7 +80,7 @@ def test_what_a_revoked_certificate_signed_is_not_believed(proved: ProvedSite, w
 
 def test_a_certificate_that_has_ended_is_shown_and_decides_nothing(proved: ProvedSite) -> None:
     for now, says in (
-        (datetime.now(UTC) + 4000 * DAY, "ended on"),
+        (datetime.now(UTC) + 4000 * DAY, ": what it signed before then stays valid"),
         (datetime.now(UTC) - 4000 * DAY, "is not valid before"),
     ):
         text = verification_text(verify_file(proved.components, ca=proved.ca, now=now))

@@ -115,7 +115,7 @@ def test_an_amount_is_read_exactly_from_text_or_a_number(value: Any, amount: str
         np.array([1]),
         np.ma.masked,
         np.datetime64("2020"),
-        np.timedelta64(5),
+        np.timedelta64(5, "D"),
         *(float(text) for text in ("inf", "-inf", "nan")),
         *(Decimal(text) for text in ("NaN", "-Infinity", "sNaN")),
     ],
