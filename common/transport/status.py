@@ -81,8 +81,8 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.ChainError: "this site's ledger is older than one it used before: restore the newest "
     "copy of ledger.sqlite",
     errors.NotReadyError: "wait for the other owners and ask again",
-    errors.StoreError: "the operator frees space on the curator's disk or corrects its "
-    "permissions; then run the same command again: nothing is lost or charged twice",
+    errors.StoreError: "the operator frees space on the curator's disk or makes it "
+    "writable; then run the same command again: nothing is lost or charged twice",
     errors.PeerError: "the operator finds the reason in the curator's log",
     errors.LimitError: "the operator may raise the curator's limits",
     errors.UploadError: "run the same command again; if it fails again, the network changes bytes",

@@ -249,7 +249,9 @@ def lock_folder(folder: Path) -> BinaryIO:
         create_private(path)
         file = path.open("ab")
     except OSError as error:
-        raise StoreError(f"cannot open {path}: {error.strerror}") from error
+        raise StoreError(
+            f"cannot open {path}: {error.strerror}: make its disk writable, or correct permissions"
+        ) from error
     try:
         taken = lock_descriptor(file.fileno(), blocking=False)
     except OSError as error:

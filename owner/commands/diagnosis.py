@@ -8,7 +8,6 @@ says what was found and, if something is wrong, what to do.
 """
 
 import hashlib
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 from dppca.common.kernel.documents.messages import StudyState
@@ -392,9 +392,13 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
             "(no further charge)"
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
-    if not os.access(site.folder, os.W_OK):
+    try:  # rights alone do not tell whether a disk is full or has turned read-only
+        with TemporaryFile(dir=site.folder) as file:
+            file.write(bytes(4096))
+    except OSError as error:
         message = (
-            f"{site.folder} cannot be written, so nothing can be charged: correct its permissions"
+            f"{site.folder} cannot be written ({error.strerror}), so nothing can be charged: free "
+            "space, make its disk writable or correct its permissions"
         )
         findings.append(_broken("ledger", LedgerError(message)))
     return findings, history

@@ -164,7 +164,7 @@ def _raise(error: sqlite3.Error) -> NoReturn:
         ) from error
     raise LedgerError(
         f"the ledger cannot be used ({error}): this step wrote nothing, and charges of earlier "
-        "steps stand; free space on its disk or correct its permissions, then run the same command "
+        "steps stand; free space on its disk or make it writable, then run the same command "
         "again: it goes on where this one ended, and charges nothing twice"
     ) from error
 

@@ -35,7 +35,10 @@ def lock_site(
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
     except OSError as error:
-        raise LedgerError(f"cannot lock the site at {path}: {error.strerror}") from error
+        raise LedgerError(
+            f"cannot lock the site at {path}: {error.strerror}: make its disk writable, or correct "
+            "the folder's permissions, then run the same command again"
+        ) from error
     try:
         end = clock() + wait_s
         while not _taken(descriptor, path):

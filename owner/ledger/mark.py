@@ -237,7 +237,7 @@ def _write_file(path: Path, mark: Mark, *, ledger: Path, other: _File | None) ->
         sync(path.parent)
     except OSError as error:
         raise LedgerError(
-            f"cannot write {path}: {error.strerror}: free space or correct its permissions"
+            f"cannot write {path}: {error.strerror}: free space or make its disk writable"
         ) from error
 
 

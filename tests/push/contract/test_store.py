@@ -1,3 +1,5 @@
+import errno
+import os
 import resource
 import signal
 import sqlite3
@@ -314,6 +316,17 @@ def test_a_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert "StoreError: another daemon uses" in done.stderr
+
+
+def test_a_disk_that_has_turned_read_only_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(path: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    monkeypatch.setattr("dppca.curator.store.sqlite.create_private", read_only)
+    with pytest.raises(StoreError, match="Read-only file system: make its disk writable"):
+        SqliteStore(tmp_path / "state")
 
 
 @pytest.mark.parametrize("version", [STORE_VERSION - 1, STORE_VERSION + 1])

@@ -1,6 +1,8 @@
 """What commands of an owner do with bad input, at a site without a curator."""
 
+import errno
 import json
+import os
 import re
 import shlex
 from dataclasses import replace
@@ -302,6 +304,21 @@ def test_doctor_finds_every_fault_in_one_visit(site: OwnerSite) -> None:
     assert code == 41
     broken = {area for area, (state, _) in found.items() if state == "broken"}
     assert broken == {"certificates", "data", "ledger"}
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EROFS, errno.ENOSPC, errno.EACCES], ids=errno.errorcode.get
+)
+def test_doctor_writes_to_the_sites_folder_to_know_that_it_can_be_written(
+    site: OwnerSite, number: int
+) -> None:
+    before = sorted(site.folder.iterdir())
+    failure = OSError(number, os.strerror(number))
+    with mock.patch("dppca.owner.commands.diagnosis.TemporaryFile", side_effect=failure):
+        code, found = _findings(site)
+    assert (code, found["ledger"][0]) == (30, "broken")
+    assert f"cannot be written ({os.strerror(number)}), so nothing" in found["ledger"][1]
+    assert sorted(site.folder.iterdir()) == before
 
 
 def test_doctor_says_that_a_policy_without_data_sets_releases_nothing(site: OwnerSite) -> None:

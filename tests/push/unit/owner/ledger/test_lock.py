@@ -73,6 +73,20 @@ def test_no_child_inherits_the_lock(tmp_path: Path) -> None:
         child.communicate(b"\n")
 
 
+def test_a_disk_that_has_turned_read_only_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", read_only)
+    with (
+        pytest.raises(LedgerError, match="Read-only file system: make its disk writable"),
+        lock_site(tmp_path / "lock", wait_s=0),
+    ):
+        pass
+
+
 def test_a_file_system_without_locks_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
