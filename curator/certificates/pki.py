@@ -19,7 +19,6 @@ import ipaddress
 import re
 import shlex
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -349,8 +348,11 @@ def _host(host: str) -> x509.GeneralName:
 
     gRPC compares the dialled host with names as they stand, and a ``*.`` in front with one label.
     """
-    with suppress(ValueError):  # then it is a name
+    try:
         address = ipaddress.ip_address(host)
+    except ValueError:  # then it is a name
+        address = None
+    if address is not None:
         if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
             raise SettingError(f"--host {host}: a zone is of one machine alone; leave it out")
         if address.is_unspecified:

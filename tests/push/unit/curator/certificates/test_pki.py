@@ -257,6 +257,21 @@ def test_a_host_that_no_client_can_ask_for_gets_no_certificate(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("fe80::1%eth0", "a zone is of one machine alone"),
+        ("::", "is where a server listens"),
+        ("0.0.0.0", "is where a server listens"),  # noqa: S104 - refused
+    ],
+)
+def test_an_address_that_no_client_dials_is_refused_for_its_own_reason(
+    authority: Path, tmp_path: Path, host: str, why: str
+) -> None:
+    with pytest.raises(SettingError, match=why):
+        issued(authority, Role.CURATOR, tmp_path / "out", (host,))
+
+
 def test_what_a_client_can_ask_for_is_in_the_certificate(authority: Path, tmp_path: Path) -> None:
     folder = issued(authority, Role.CURATOR, tmp_path / "out", HOSTS)
     made = x509.load_pem_x509_certificate((folder / "certificate.pem").read_bytes())
