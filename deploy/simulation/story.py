@@ -48,14 +48,14 @@ def make_story(
     factor = exp(float(claimed.epsilon))
     found = [*_tell_answers(asked), f"{_directions(report.components.above_noise)}."]
     parts = [
-        f"{len(report.owners)} owners, {privacy.n:,} {privacy.counts}, and nobody was shown a row.",
+        f"{privacy.n:,} {privacy.counts} of {len(report.owners)} owners: noise in the sums hides "
+        "each, and nobody was shown a row.",
         f"WHAT WAS FOUND. {' '.join(found)}",
         f"WHAT IT IS GOOD FOR. {_tell_utility(report.target or '', utility, draws)}",
         f"WHAT IT COST. Epsilon {claimed.epsilon}, delta {claimed.delta}: had all years of any "
         f"one person been different, no result would be more than {factor:.1f} times as likely, "
         "plus delta. It holds if nobody has rows at two owners.",
-        f"THE REST. {report.files['page']} has all of it, after {report.seconds:.0f} s. More "
-        "answers cost no privacy:",
+        f"THE REST. {report.files['page']} has all of it. More answers cost no privacy:",
     ]
     columns = min(_WIDTH, width or _WIDTH)
     return "\n".join([*(fill(part, columns) for part in parts), *report.answers[:1]])
@@ -68,8 +68,8 @@ def _tell_answers(asked: Estimates) -> list[str]:
     (low, high), share = visits.conf_int()[0], health.conf_int()[-1]
     if visits.estimates[0].estimate is not None and high - low < _WIDEST * _MOST_VISITS:
         told.append(
-            f"They saw a physician {visits.estimates[0].estimate:.1f} times a year ({low:.1f} to "
-            f"{high:.1f} at 95 %)."
+            f"They saw a physician {visits.estimates[0].estimate:.1f} times a year (95 % interval: "
+            f"{low:.1f} to {high:.1f})."
         )
     if health.estimates[-1].estimate is not None and share[1] - share[0] < _WIDEST:
         told.append(
@@ -81,10 +81,10 @@ def _tell_answers(asked: Estimates) -> list[str]:
 
 def _directions(count: int) -> str:
     if count == 0:
-        return "No direction in which they differ stands above the noise"
+        return "No pattern in how they differ exceeds the noise"
     if count == 1:
-        return "1 direction in which they differ stands above the noise"
-    return f"{count} directions in which they differ stand above the noise"
+        return "1 pattern in how they differ exceeds the noise"
+    return f"{count} patterns in how they differ exceed the noise"
 
 
 def _tell_utility(target: str, utility: Utility, draws: Sequence[Draw]) -> str:
@@ -94,12 +94,12 @@ def _tell_utility(target: str, utility: Utility, draws: Sequence[Draw]) -> str:
         *(draw.utility.tstr_accuracy_decoded for draw in draws),
     ]
     least, most = min(accuracies), max(accuracies)
-    made = "Each owner published synthetic rows."
+    made = "Each owner published synthetic rows, of made-up people."
     if least <= utility.majority:
         return f"{made} {utility.verdict}"
     return (
-        f"{made} A classifier of who has a deductible ({target}) that learned from them alone is "
-        f"right on {least:.1%} to {most:.1%} of other real rows, in {len(accuracies)} draws of "
-        f"noise; from real rows, on {utility.trtr_accuracy:.1%}; the commonest answer, on "
-        f"{utility.majority:.1%}."
+        f"{made} A program that learned from these alone is right about who has a deductible "
+        f"({target}) in {least:.1%} to {most:.1%} of other real rows ({len(accuracies)} draws of "
+        f"noise); one that learned from real rows, in {utility.trtr_accuracy:.1%}; the commonest "
+        f"answer, in {utility.majority:.1%}."
     )

@@ -89,8 +89,8 @@ def test_the_demo_says_in_twelve_lines_what_all_draws_of_its_noise_gave(
     lines = told[1].splitlines()
     assert len(lines) <= MOST_LINES
     story = " ".join(told[1].split())
-    assert "3 owners, 4,694 people, and nobody was shown a row." in story
-    found = re.search(r"alone is right on (\S+)% to (\S+)% of held-out real rows", story)
+    assert "4,694 people of 3 owners" in story
+    found = re.search(r"\(idp\) in (\S+)% to (\S+)% of other real rows", story)
     assert found is not None, story
     least, most = (float(each) / 100 for each in found.groups())
     here = demo["utility"]["tstr_accuracy_decoded"]

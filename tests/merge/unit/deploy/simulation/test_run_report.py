@@ -260,16 +260,19 @@ def test_the_story_is_twelve_lines_about_people_and_gives_the_range_of_all_draws
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= 88
     story = " ".join(" ".join(lines).split())
-    assert story.startswith("3 owners, 4,695 people, and nobody was shown a row.")
-    assert "is right on 91.0% to 95.0% of other real rows, in 3 draws of noise" in story
-    assert "from real rows, on 98.0%; the commonest answer, on 74.0%." in story
+    assert story.startswith(
+        "4,695 people of 3 owners: noise in the sums hides each, and nobody was shown a row."
+    )
+    assert "(idp) in 91.0% to 95.0% of other real rows (3 draws of noise)" in story
+    assert "from real rows, in 98.0%; the commonest answer, in 74.0%." in story
     assert "had all years of any one person been different, no result would be more than" in story
     assert "Epsilon 1, delta 0.000001" in story
     assert "2.7 times as likely" in story
     assert "out/report.html has all of it" in story
     assert lines[-1] == "dppca-owner estimate out/components.npz mean mdvis --ca out/ca.pem"
     (visits, low, high) = map(
-        float, re.findall(r"physician (\S+) times a year \((\S+) to (\S+) at", story)[0]
+        float,
+        re.findall(r"physician (\S+) times a year \(95 % interval: (\S+) to (\S+)\)", story)[0],
     )
     assert low < visits < high
     assert "call their health good (" in story
@@ -286,9 +289,9 @@ def test_an_answer_that_is_nothing_but_noise_is_not_told(
     shown = replace(_of_the_demo(report), components=replace(report.components, above_noise=0))
     story = " ".join(make_story(shown, [*DRAWS, poor], hidden).split())
     assert "physician" not in story
-    assert "of held-out" not in story
+    assert "of other real rows" not in story
     assert "No better than always giving one answer" in story
-    assert "No direction in which they differ stands above the noise" in story
+    assert "No pattern in how they differ exceeds the noise" in story
 
 
 def _of_the_demo(report: SimulationReport) -> SimulationReport:
