@@ -12,9 +12,10 @@ OWN_COLUMNS = (
 HEADER = ",".join(OWN_COLUMNS)
 NO_DICTIONARY = (
     "this is not a data dictionary: it looks like a table of rows, and no rows are read here, "
-    "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
-    f"a line for each column, under the header {HEADER}; or it is REDCap's, a Frictionless table "
-    "schema, or the two sheets of Opal or of a DataSchema"
+    "because bounds and labels taken from rows are outside the privacy guarantee. Write a line for "
+    "each of its columns, such as `age,integer,0,120,` or `sex,label,,,female|male`, under the "
+    f"header `name,type,lower,upper,labels`; {', '.join(OWN_COLUMNS[5:])} may follow. Or "
+    "take REDCap's, a Frictionless table schema, or the two sheets of Opal or of a DataSchema"
 )
 _FORMS = {
     "spss": ("SPSS syntax", "VALUE LABELS give its labels, MISSING VALUES its missing_values"),

@@ -108,7 +108,7 @@ def test_the_first_screen_of_the_readme_comes_from_what_the_demo_leaves_to_an_an
     shell = PageShell(tmp_path, read_blocks(ROOT / "README.md"))
     assert len(re.findall(r"^dppca-", shell.blocks["first-screen"], re.MULTILINE)) == 3
     said = shell.run("first-screen")
-    assert "mean of mdvis, for the population that the rows are a sample of" in said
+    assert "shares of hlthg, for the population that the rows are a sample of" in said
 
 
 def test_the_lines_at_the_end_of_the_demos_report_are_answered(

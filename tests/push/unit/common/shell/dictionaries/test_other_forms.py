@@ -1,6 +1,7 @@
 """A description of data that is no dictionary that is read is named, and said what to do with."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -59,5 +60,8 @@ def test_a_table_with_such_words_in_its_header_is_still_taken_for_rows(
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f"{header}\n1,2\n")
-    with pytest.raises(SettingError, match="it looks like a table of rows"):
+    with pytest.raises(SettingError, match="it looks like a table of rows") as caught:
         read_dictionary(path)
+    shown = re.findall("`([^`]+)`", str(caught.value))
+    path.write_text("\n".join([shown[2], *shown[:2]]))  # what it says is a dictionary is one
+    assert [each.name for each in read_dictionary(path).entries] == ["age", "sex"]
