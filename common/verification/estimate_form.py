@@ -23,6 +23,7 @@ QUESTIONS = {
     "correlation": "correlations of all",
     "ols": "linear regression on what is ticked",
     "logit": "adjusted odds ratios, by what is ticked",
+    "marginal-effects": "adjusted differences of a share, by what is ticked",
     "summary": "Table 1, for each label of what is ticked",
     "survival": "survival until it, by the number and the group that are ticked",
 }
@@ -61,6 +62,7 @@ class PageQuestion:
             "correlation": lambda: [asked.correlation(self.y, *others)],
             "ols": lambda: [asked.ols(self.y, others)],
             "logit": lambda: [asked.logit(self.y, others)],
+            "marginal-effects": lambda: [asked.marginal_effects(self.y, others)],
             "summary": lambda: [asked.summary(by=by) for by in groups],
             "survival": lambda: _survival(asked, self.y, others),
         }

@@ -36,6 +36,7 @@ _NO_QUESTION = {
     "regression": "ask for `ols` of a number, for `logit` of two labels",
     "linear": "ask for `ols`",
     "logistic": "ask for `logit`",
+    "risk-difference": "ask for `difference` or, adjusted, for `marginal-effects`",
 }
 
 

@@ -27,7 +27,7 @@ vcov.dppca_answer <- function(object, ...) {
   rows <- object$said$covariance
   if (is.null(rows)) {
     stop_dppca("dppca_not_in_answer", paste(
-      "these estimates have no covariance: ask `ols`, or `logit` of what a table has"
+      "these estimates have no covariance: ask `ols`, or others of what a table has"
     ))
   }
   values <- vapply(unlist(rows, recursive = FALSE), function(each) {

@@ -49,6 +49,10 @@ logit <- function(est, formula, log = FALSE, ...) {
   fit(est, "logit", formula, log = log, ..., interactions = TRUE)
 }
 
+marginal_effects <- function(est, formula, ...) {
+  fit(est, "marginal-effects", formula, ..., interactions = TRUE)
+}
+
 poisson_rate <- function(est, formula, log = FALSE, ...) {
   fit(est, "poisson", formula, log = log, ..., interactions = TRUE)
 }

@@ -75,6 +75,8 @@ if (.Platform$OS.type == "unix") {
   }
   logit(est, y ~ a + a:b, log = TRUE)
   expect(grepl(" logit y ~ a [+] a:b --log --json$", readLines(paste0(command, ".asked"))))
+  marginal_effects(est, y ~ a + a:b)
+  expect(grepl(" marginal-effects y ~ a [+] a:b --json$", readLines(paste0(command, ".asked"))))
   dppca_difference(est, "y", by = "g", labels = c("u", "v"))
   expect(grepl("--by g --labels u v ", readLines(paste0(command, ".asked"))))
 

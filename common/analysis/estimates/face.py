@@ -9,6 +9,7 @@ from typing import Literal, Protocol, get_args
 from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
 from dppca.common.analysis.estimates.components import estimate_components
 from dppca.common.analysis.estimates.correlations import estimate_correlation
+from dppca.common.analysis.estimates.effects import estimate_effects
 from dppca.common.analysis.estimates.formula import Term, read_formula
 from dppca.common.analysis.estimates.likelihood import Link
 from dppca.common.analysis.estimates.logit import estimate_coefficients, make_regression
@@ -373,6 +374,40 @@ class Estimates:
         sex=m      0.99  0.95  1.03
         """
         return self._likelihood("log", y, x, reference or {}, log=log)
+
+    def marginal_effects(
+        self,
+        y: str,
+        x: Sequence[str | Term] | None = None,
+        *,
+        reference: Mapping[str, str] | None = None,
+    ) -> EstimateAnswer:
+        """Estimate average marginal effects of `logit`: adjusted differences of the share of y.
+
+        That of a label is the mean predicted share if all rows had it, less that if all had the
+        label that is left out; that of a number is the mean slope, for one unit. Arguments, needs
+        and refusals are those of `logit`.
+
+        >>> found = asked.marginal_effects("ill ~ sex + region")
+        >>> found.to_frame()[["estimate", "low", "high"]].round(3)
+                      estimate    low   high
+        sex=m            0.255  0.226  0.285
+        region=east     -0.007 -0.040  0.026
+        region=south    -0.031 -0.078  0.017
+        region=west     -0.051 -0.113  0.013
+        """
+        name, names = read_formula(y, x)
+        outcome = self.moments.names.variable(name)
+        terms = find_terms(self.moments, names, reference or {})
+        made = make_regression(self.moments, self.scope, outcome, terms, "logit")
+        found, covariance, told = estimate_effects(made)
+        regressors = list(dict.fromkeys(part for term in terms for part in term.parts))
+        against = describe_references(self.moments, regressors, "effects")
+        places = [outcome.attribute, *(each.attribute for each in regressors)]
+        more = (*against, *per_unit(regressors), *told)
+        title = f"adjusted differences of the share of {outcome.name} (average marginal effects)"
+        answer = self._answer(title, found, *places, more=more)
+        return replace(answer, covariance=covariance)
 
     def _likelihood(
         self,

@@ -144,7 +144,9 @@ class JointLaw:
         values = np.sum([each.values for each in found], axis=0)
         return Linear(values, reduce(Noise.beside, (each.noise for each in found)))
 
-    def ends(self, f: Array, asked: Array | None = None) -> tuple[Linear, Linear, Array]:
+    def ends(
+        self, f: Array, asked: Array | None = None, _own: Array | None = None
+    ) -> tuple[Linear, Linear, Array]:
         """Return the same twice, as a table leaves nothing open; `OpenLaw` has two ends."""
         found = self.expect(f, asked)
         return found, found, np.zeros((2, len(f)))

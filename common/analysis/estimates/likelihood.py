@@ -47,8 +47,8 @@ _LARGEST = 700.0  # of which exp is a number
 _STEPS = 60  # of Newton's method
 _LONGEST = 2.0  # step, in coded units
 _CONVERGED = 1e-9  # length of a step of coefficients
-_LEVEL = 0.05  # of an interval that has to hold some value
-_FIRST = 1.9  # standard errors: the first step of a search, just inside most sets
+LEVEL = 0.05  # of an interval that has to hold some value
+FIRST = 1.9  # standard errors: the first step of a search, just inside most sets
 
 
 def predicted(link: Link, eta: Array) -> tuple[Array, Array]:
@@ -119,29 +119,39 @@ class LikelihoodFit:
             length = float(np.linalg.norm(step))
             beta[free] += step * min(1.0, _LONGEST / max(length, _CONVERGED))
             if length < _CONVERGED:
-                definite = not free.any() or np.linalg.eigvalsh(information)[0] > 0
-                inside = np.abs(self.x @ beta).max() < _FARTHEST
-                return beta if definite and inside else None
+                return beta if self.is_inside(beta, information) else None
         return None
 
-    def ends(self, weights: Array, beta: Array) -> tuple[Linear, Linear, Array]:
-        """Return both ends of ``w' U(beta)``, of weights (r, k), as `OpenLaw.ends`."""
+    def is_inside(self, beta: Array, information: Array) -> bool:
+        """Whether coefficients are finite ones of most likelihood."""
+        definite = not information.size or np.linalg.eigvalsh(information)[0] > 0
+        return bool(definite and np.abs(self.x @ beta).max() < _FARTHEST)
+
+    def ends(
+        self, weights: Array, beta: Array, h: Array | None = None
+    ) -> tuple[Linear, Linear, Array]:
+        """Return both ends of ``w' U(beta) + E[h]``, of (r, k) and (r, K), as `OpenLaw.ends`."""
         mu, _ = predicted(self.link, self.x @ beta)
         along = weights @ self.x.T
+        more = np.zeros_like(along) if h is None else h
         if self.y is not None:
-            return self.law.ends(along * (self.y - mu))
-        return self.law.ends(along * (self.y_offset - mu), self.y_factor * weights)
+            return self.law.ends(along * (self.y - mu) + more, None, h)
+        return self.law.ends(along * (self.y_offset - mu) + more, self.y_factor * weights, h)
 
-    def spread(self, weights: Array, beta: Array) -> Array:
-        """Return n times the sampling variance of ``w' U(beta)``, shape (r,)."""
-        return np.maximum(np.diag(self.spreads(weights, beta)), 0.0)
+    def spread(self, weights: Array, beta: Array, h: Array | None = None) -> Array:
+        """Return n times the sampling variance of ``w' U(beta) + E[h]``, shape (r,)."""
+        return np.maximum(np.diag(self.spreads(weights, beta, h)), 0.0)
 
-    def spreads(self, weights: Array, beta: Array) -> Array:
-        """Return n times the sampling covariance of ``w' U(beta)``, shape (r, r)."""
+    def spreads(self, weights: Array, beta: Array, h: Array | None = None) -> Array:
+        """Return n times the sampling covariance of ``w' U(beta) + E[h]``, shape (r, r)."""
         mu, slope = predicted(self.link, self.x @ beta)
-        around = self.dispersion * slope if self.y is None else (self.y - mu) ** 2
-        along = weights @ self.x.T
-        return np.asarray((along * (self.law.shares * around)) @ along.T)
+        along, p = weights @ self.x.T, self.law.shares
+        own = np.zeros_like(along) if h is None else h - (h @ p)[:, None]
+        if self.y is not None:
+            influence = along * (self.y - mu) + own
+            return np.asarray((influence * p) @ influence.T)
+        model = (along * (p * self.dispersion * slope)) @ along.T
+        return np.asarray(model + (own * p) @ own.T)
 
     def begin(self) -> Array:
         """Coefficients without any effect: the mean of the outcome."""
@@ -178,13 +188,20 @@ class LikelihoodFit:
             )
         except np.linalg.LinAlgError:
             return None
-        *found, slack = self.ends(e[None], beta)
-        own = float(self.spread(e[None], beta)[0])
-        values = [float(each.values[0]) for each in found]
+        return self.score(e, beta)
+
+    def score(
+        self, weights: Array, beta: Array, h: Array | None = None, value: float = 0.0
+    ) -> ScoreAt:
+        """Return ``w' U(beta) + E[h] - value``, of weights (k,) and h (K,)."""
+        w, more = weights[None], None if h is None else h[None]
+        *found, slack = self.ends(w, beta, more)
+        own = float(self.spread(w, beta, more)[0])
+        values = [float(each.values[0]) - value for each in found]
         order = np.argsort(values, kind="stable")  # noise may exchange the ends of a narrow gap
         low, high = (values[place] for place in order)
         noise = tuple(float(found[place].noise.variance[0]) for place in order)
-        sampling = tuple((own + float(slack[place, 0])) / self.rows for place in order)
+        sampling = tuple(max(own + float(slack[place, 0]), 0) / self.rows for place in order)
         excess = max(float(each.noise.kurtosis[0]) for each in found)
         return ScoreAt(low, high, (noise[0], noise[1]), (sampling[0], sampling[1]), excess)
 
@@ -249,14 +266,14 @@ def coefficients(
         judge = _judge(fit, place)
         if solution is None:
             law = ScoreSet(judge, float(fit.begin()[place]), 0.25 / unit, unit, shown, null)
-            known = law.judge(law.start) is not None and not isnan(law.interval(_LEVEL)[0])
+            known = law.judge(law.start) is not None and not isnan(law.interval(LEVEL)[0])
             found.append(
-                Estimate(name, law=law) if known else Estimate(name, refused=_unsolved(name, merge))
+                Estimate(name, law=law) if known else Estimate(name, refused=unsolved(name, merge))
             )
             continue
         total = float(noise[place] + sampling[place])
         se = total**0.5
-        law = ScoreSet(judge, float(solution[place]), max(_FIRST * se, 1e-6), unit, shown, null)
+        law = ScoreSet(judge, float(solution[place]), max(FIRST * se, 1e-6), unit, shown, null)
         value = shown(float(solution[place]))
         bse = se / factor * (value if as_ratio else 1.0)
         share = float(noise[place]) / total if total else 0.0
@@ -268,6 +285,7 @@ def _judge(fit: LikelihoodFit, place: int) -> Callable[[float], ScoreAt | None]:
     return lambda value: fit.judge(place, value)
 
 
-def _unsolved(name: str, merge: str) -> NotEstimable:
+def unsolved(name: str, merge: str) -> NotEstimable:
+    """Refuse an estimate beside which no other coefficients fit."""
     reason = "with the noise, no values of the other coefficients fit"
     return NotEstimable(reason, name, None, 0.0, None, None, (merge,))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
+from types import MappingProxyType
 
 import numpy as np
 
@@ -45,9 +46,19 @@ class Regressor:
         """Units of the coded regressor."""
         return float(np.prod([each.factor for each in self.parts]))
 
-    def values(self, law: JointLaw | OpenLaw) -> Array:
-        """Return the regressor in its own unit over its factor, at each cell, shape (K,)."""
-        values = [law.values(each) + each.offset / each.factor for each in self.parts]
+    def values(
+        self, law: JointLaw | OpenLaw, instead: Mapping[Variable, float] = MappingProxyType({})
+    ) -> Array:
+        """Return the regressor in its own unit over its factor, at each cell, shape (K,).
+
+        Parts that are in ``instead`` have that value in all cells.
+        """
+        values = [
+            np.full(len(law.codes), instead[each])
+            if each in instead
+            else law.values(each) + each.offset / each.factor
+            for each in self.parts
+        ]
         return np.asarray(np.prod(values, axis=0))
 
     @classmethod

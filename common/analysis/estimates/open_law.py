@@ -59,10 +59,13 @@ class OpenLaw:
         place = [axis.attribute for axis in self.axes].index(variable.attribute)
         return self.axes[place].values(variable)[self.codes[:, place]]
 
-    def ends(self, f: Array, asked: Array | None = None) -> tuple[Linear, Linear, Array]:
+    def ends(
+        self, f: Array, asked: Array | None = None, own: Array | None = None
+    ) -> tuple[Linear, Linear, Array]:
         """Return both ends of ``E[f]``, f (r, K), plus ``asked`` (r, j) times products asked for.
 
-        The third are the sampling variances of one row that the ends add, shape (2, r).
+        The third are the sampling variances of one row that the ends add, shape (2, r), to that of
+        ``own`` (r, K), the part of f that varies with the attributes.
         """
         m = self._q.shape[1]
         more = np.zeros((len(f), len(self.products.values) - m))
@@ -73,8 +76,15 @@ class OpenLaw:
             u = sign * np.array([_dominate(self._q, known, sign * each) for each in f])
             found.append(self.products.combine(np.concatenate([u, more], axis=1)))
             beyond = u @ self._q.T - f
-            slack.append(beyond**2 @ self.shares - (beyond @ self.shares) ** 2)
-        return found[0], found[1], np.maximum(slack, 0.0)
+            if own is not None:
+                beyond += own
+            slack.append(self._variances(beyond))
+        without = 0.0 if own is None else self._variances(own)
+        return found[0], found[1], np.array(slack) - without
+
+    def _variances(self, f: Array) -> Array:
+        """Return the variances of f (r, K), shape (r,)."""
+        return np.maximum(f**2 @ self.shares - (f @ self.shares) ** 2, 0.0)
 
 
 def open_law(

@@ -120,6 +120,13 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             ("log",),
             ratios=True,
         ),
+        "marginal-effects": Question(
+            "adjusted differences of a share",
+            "OUTCOME NAME ... | 'OUTCOME ~ NAME + NAME:NAME'",
+            1,
+            None,
+            lambda asked, names, _: asked.marginal_effects(names[0], names[1:] or None),
+        ),
         "poisson": Question(
             "adjusted ratios of means",
             "COUNT NAME ... | 'COUNT ~ NAME + NAME'",

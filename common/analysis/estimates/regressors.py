@@ -38,15 +38,15 @@ def find_terms(
 
 
 def describe_references(
-    moments: ReconciledMoments, regressors: Sequence[Variable]
+    moments: ReconciledMoments, regressors: Sequence[Variable], what: str = "coefficients"
 ) -> Iterator[str]:
-    """Say which label the coefficients of an attribute's other labels are against."""
+    """Say which label what is estimated of an attribute's other labels is against."""
     names = moments.names
     for place in dict.fromkeys(each.attribute for each in regressors if each.label is not None):
         known = {each.label for each in regressors if each.attribute == place}
         own, against = names.schema.attributes[place], names.left_out(place, known)
         if against is not None:
-            yield f"{own.name}: coefficients are against {against}."
+            yield f"{own.name}: {what} are against {against}."
         elif None in known and isinstance(own, Numeric):
             middle = own.format_value(own.middle)
             yield f"{own.name}=missing: its coefficient is against {own.name} of {middle}."

@@ -19,7 +19,7 @@ from math import inf, nan, sqrt
 
 from dppca.common.analysis.estimates.intervals import quantile, tail
 
-_REACH = 25.0
+REACH = 25.0
 """Distance from the start, in units of the linear predictor, beyond which an end is infinite."""
 _GROWTH = 1.4  # of steps outwards
 _TRIES = 30  # narrowings of the place where a set ends
@@ -120,7 +120,7 @@ class ScoreSet:
         """Return a value of the set: the start, or one that is found on both sides of it."""
         if self.holds(self.start, alpha):
             return self.start
-        step, far = self.step, _REACH / self.unit
+        step, far = self.step, REACH / self.unit
         while step < far:
             for value in (self.start - step, self.start + step):
                 if self.holds(value, alpha):
@@ -130,7 +130,7 @@ class ScoreSet:
 
     def _end(self, alpha: float, inside: float, sign: int) -> float:
         """Return an end: by steps outwards, then by regula falsi (Illinois), from the inside."""
-        step, far = self.step, abs(inside) + _REACH / self.unit
+        step, far = self.step, abs(inside) + REACH / self.unit
         below = self._beyond(inside, alpha)
         while (above := self._beyond(inside + sign * step, alpha)) <= 0:
             inside, below = inside + sign * step, above

@@ -82,6 +82,7 @@ ASKED = {
         *("ols", "sex=Male", "work", "--variance", "sandwich", "--level", "0.8"),
     ),
     "logit(est, sex ~ work, log = TRUE)": ("logit", "sex", "work", "--log"),
+    "marginal_effects(est, sex ~ work)": ("marginal-effects", "sex", "work"),
     "dppca_mean(est, 'age', by = 'sex', adjust = 'bonferroni')": (
         *("mean", "age", "--by", "sex", "--adjust", "bonferroni"),
     ),

@@ -39,6 +39,8 @@ CA = ("--ca", EDITION / "ca.pem")
         ("share", "work=state", "--by", "sex"),
         ("logit", "sex", "work"),
         ("logit", "sex ~ work", "--log", "--adjust", "bonferroni"),
+        ("marginal-effects", "sex", "work"),
+        ("marginal-effects", "sex ~ work", "--adjust", "bonferroni"),
         ("components",),
         ("median", "age"),
         ("quantile", "age", "0.1", "0.9", "--adjust", "bonferroni"),
@@ -113,6 +115,7 @@ def test_a_refusal_names_what_is_hidden_and_promises_nothing_where_a_strength_is
 @pytest.mark.parametrize(
     ("question", "told"),
     [
+        (("risk-difference", "age"), "adjusted, for `marginal-effects`"),
         (("percentile", "age"), "ask for `quantile`, such as `quantile age 0.9`"),
         (("regression", "sex", "age"), "ask for `ols` of a number, for `logit` of two labels"),
         (("survival", "age", "sex"), "counted no cells of age beside sex"),
@@ -217,7 +220,7 @@ NAMES = {
     **dict.fromkeys(("odds-ratio", "relative-risk"), ("sex=Male", "work=state")),
     **dict.fromkeys(("table", "independence", "survival"), ("sex", "work")),
     **dict.fromkeys(("correlation", "ols", "poisson"), ("age", "sex")),
-    "logit": ("sex", "work"),
+    **dict.fromkeys(("logit", "marginal-effects"), ("sex", "work")),
     "share": ("work",),
     "components": (),
     "summary": (),

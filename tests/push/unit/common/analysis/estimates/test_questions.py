@@ -100,6 +100,7 @@ def test_questions_are_of_the_document_and_old_documents_are_as_they_were() -> N
     [
         ("median age by sex", "that needs a table of"),
         ("logit ill ~ age + sex", "table"),
+        ("marginal-effects ill ~ age + sex", "table"),
         ("logit ill ~ sex:region", "it needs a released table of sex, region, ill"),
         ("mean bmi", "bmi"),
         ("survival age ill", "counted no cells of age beside ill"),

@@ -72,6 +72,10 @@ def test_the_form_has_every_attribute_and_each_label_of_a_categorical(asker: _As
         ({"ask": "correlation", "y": "x0", "x": ["x1", "x2"]}, "Correlation"),
         ({"ask": "ols", "y": "x0", "x": ["x0", "ill", "colour"]}, "Regression of x0"),
         ({"ask": "logit", "y": "ill", "x": "colour"}, "Adjusted odds ratios of ill=yes"),
+        (
+            {"ask": "marginal-effects", "y": "ill", "x": "colour"},
+            "Adjusted differences of the share of ill=yes (average marginal effects)",
+        ),
     ],
 )
 def test_each_question_has_a_forest_plot_and_a_table(
