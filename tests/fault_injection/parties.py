@@ -15,10 +15,12 @@ A data set's budget is exactly the study's cost: a second charge would be seen, 
 """
 
 import json
+import os
 import resource
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -97,6 +99,7 @@ class Parties:
         self._processes = Processes()
         self._live: dict[str, subprocess.Popen[bytes]] = {}
         self._full: set[str] = set()
+        self._said: dict[str, bytes] = {}
         authority = self.curator.authority
         write_credentials(folder / "operator", authority.issue(Role.OPERATOR, "alice"))
         for number, owner in enumerate(OWNERS):
@@ -200,21 +203,38 @@ class Parties:
             relay.close()
 
     def _run(self, party: str, program: tuple[str, ...], *, hold: str = "") -> CompletedCommand:
-        process = self._live[party] = self._processes.start(
-            [*program, "--json"],
-            within=_NO_ROOM if party in self._full else (),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            fault=f"hold@{hold}" if hold else None,
-        )
+        heard, said = os.pipe()  # no file: a party with a full disk could not write to it
+        listener = threading.Thread(target=self._listen, args=(party, heard))
+        listener.start()
         try:
-            stdout, stderr = process.communicate(timeout=2 * WAIT_S)
+            process = self._live[party] = self._processes.start(
+                [*program, "--json"],
+                within=_NO_ROOM if party in self._full else (),
+                stdout=subprocess.PIPE,
+                stderr=said,
+                fault=f"hold@{hold}" if hold else None,
+            )
+        finally:
+            os.close(said)
+        try:
+            stdout, _ = process.communicate(timeout=2 * WAIT_S)
         finally:
             self._processes.end(process)
+            listener.join()
         document = json.loads(stdout) if stdout else None
-        ended = CompletedCommand(process.returncode, document, stderr.decode())
+        ended = CompletedCommand(process.returncode, document, self.said(party))
         self.ended.append((party, ended))
         return ended
+
+    def said(self, party: str) -> str:
+        """What a party's command has said to people so far; empty before its first."""
+        return self._said.get(party, b"").decode(errors="replace")
+
+    def _listen(self, party: str, heard: int) -> None:
+        self._said[party] = b""
+        with open(heard, "rb", buffering=0) as pipe:
+            while some := pipe.read(1 << 16):
+                self._said[party] += some
 
     def _process(self, party: str) -> Running | None:
         if party == CURATOR:

@@ -63,6 +63,7 @@ FINAL = {
 }
 """Exit codes after which the same command will not succeed soon."""
 RESULT_STEPS = ("wait", "download")
+_PATIENT = "Trying again until"
 _PAUSE_S = 0.3
 _STUCK_AFTER_S = 3
 
@@ -186,7 +187,8 @@ class FaultyStudy:
             self._wait(lambda: all(map(self._rests, present)), *injectors, *stewards)
             self.parties.curator.move_clock()
             if self.end is End.STUCK:
-                self._join(*stewards)
+                if CURATOR in self._struck:  # else they try again until it can write
+                    self._join(*stewards)
                 self.is_open_after_deadline = self._state() is StudyState.OPEN
             else:
                 self._settle()
@@ -261,7 +263,7 @@ class FaultyStudy:
         fault = self._fault_of(owner)
         if self.end is End.STUCK:
             steps = any(each.steps for each in self.faults)
-            return CURATOR in self._struck if steps else owner in self._told
+            return CURATOR in self._struck if steps else _PATIENT in self.parties.said(owner)
         if fault is not None and (fault.party in OWNERS or fault.kind is Kind.KEY_LOST):
             return owner in self._struck | self._told
         opens = self.masked and owner in OPENERS and fault is None
