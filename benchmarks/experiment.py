@@ -209,7 +209,8 @@ def cells_text(document: Mapping[str, Any]) -> str:
     """A document in JSON, with each of its ``cells`` on a line."""
     head = {name: value for name, value in document.items() if name != "cells"}
     lines = ",\n".join(json.dumps(cell, ensure_ascii=False) for cell in document["cells"])
-    return f'{json.dumps(head, indent=1, ensure_ascii=False)[:-2]},\n "cells": [\n{lines}\n]}}'
+    told = json.dumps(head, indent=1, ensure_ascii=False)[1:-1].rstrip()
+    return f'{{{told}{"," * bool(head)}\n "cells": [\n{lines}\n]}}'
 
 
 def fill_tables(page: Path, tables: Mapping[str, str]) -> str:

@@ -104,10 +104,12 @@ def test_a_table_has_words_to_the_left_and_numbers_to_the_right() -> None:
     assert table == "| name | ε | of |\n| --- | ---: | --- |\n| x | 1 | y |\n"
 
 
-def test_new_cells_take_the_place_of_older_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("head", [{}, {"how": "by hand"}], ids=["headless", "head"])
+def test_new_cells_take_the_place_of_older_ones(tmp_path: Path, head: dict[str, str]) -> None:
     path = tmp_path / "cells.json"
-    path.write_text('{"how": "by hand", "cells": []}')
+    if head:
+        path.write_text(json.dumps({**head, "cells": []}))
     for cells in ([{"s": "b", "x": 1}, {"s": "a", "x": 1}], [{"s": "b", "x": 2}]):
         kept = keep_cells(path, cells, known_by=("s",), order=lambda cell: cell["s"])
     cells = [{"s": "a", "x": 1}, {"s": "b", "x": 2}]
-    assert kept == {"how": "by hand", "cells": cells} == json.loads(path.read_text())
+    assert kept == {**head, "cells": cells} == json.loads(path.read_text())
