@@ -225,6 +225,18 @@ def require_folder(path: Path, option: str, *, fresh: bool = False) -> None:
         raise SettingError(f"{path} is not empty{earlier}: name a new folder with {option}")
 
 
+def require_apart(folder: Path, option: str, *, marks: Collection[str]) -> None:
+    """Raise `SettingError` if a folder keeps a file of another kind of party, named in ``marks``.
+
+    An authority's key beside a site's or a curator's would lie where its machine can be reached.
+    """
+    if there := [each for each in marks if (folder / each).exists()]:
+        raise SettingError(
+            f"{folder} is the folder of another party ({there[0]}), whose keys stay apart: "
+            f"{_ANOTHER} {option}"
+        )
+
+
 def _is_party(folder: Path) -> bool:
     return any((folder / name).exists() for name in PARTY_MARKS)
 

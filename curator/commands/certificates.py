@@ -13,7 +13,13 @@ from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import CERTIFICATE, REVOKED, read_content
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.outputs import FileLaw, output_file, output_folder
+from dppca.common.shell.outputs import (
+    PARTY_MARKS,
+    FileLaw,
+    output_file,
+    output_folder,
+    require_apart,
+)
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import MadeCertificate
@@ -72,6 +78,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     """
     from dppca.curator.certificates.pki import init_authority
 
+    require_apart(directory, "--directory", marks=sorted({*PARTY_MARKS} - {"ca-key.pem"}))
     certificate = init_authority(directory, name=name, days=days, now=utc_now())
     _tell(certificate, f"The authority {name} is in {directory}.", as_json=as_json)
 

@@ -9,6 +9,7 @@ import click
 
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.console import emit, prints
+from dppca.common.shell.outputs import require_apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: 
     """
     from dppca.owner.site.enrolment import enrol, read_request
 
+    require_apart(site, "--site", marks=("ca-key.pem", "curator.sqlite"))
     paths = enrol(site, name=name, curator=curator, proxy=proxy)
     fingerprint = read_request(site / "request.pem").fingerprint
     steps = [

@@ -321,6 +321,16 @@ def test_doctor_writes_to_the_sites_folder_to_know_that_it_can_be_written(
     assert sorted(site.folder.iterdir()) == before
 
 
+def test_a_site_is_not_made_beside_an_authoritys_key(tmp_path: Path) -> None:
+    folder = tmp_path / "authority"
+    folder.mkdir()
+    (folder / "ca-key.pem").write_text("secret")
+    code, document = OwnerSite(folder, "a").run("init", "--name", "a", "--curator", "hub:1")
+    assert (code, document["error"]["class"]) == (10, "SettingError")
+    assert "the folder of another party (ca-key.pem)" in document["error"]["message"]
+    assert [each.name for each in folder.iterdir()] == ["ca-key.pem"]
+
+
 def test_doctor_says_that_a_policy_without_data_sets_releases_nothing(site: OwnerSite) -> None:
     (site.folder / "policy.yaml").write_text("data_sets: {}\n")
     assert _findings(site)[1]["policy"][0] == "warning"

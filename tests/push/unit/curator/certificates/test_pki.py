@@ -23,6 +23,7 @@ from dppca.common.kernel.identity.tls import (
 )
 from dppca.curator.certificates.pki import init_authority, issue, show_request, sign_request
 from dppca.curator.certificates.revocation import list_certificates, revoke
+from dppca.curator.commands.certificates import pki
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -255,6 +256,14 @@ def test_a_host_that_no_client_can_ask_for_gets_no_certificate(
     with pytest.raises(SettingError, match="--host"):
         issued(authority, Role.CURATOR, tmp_path / "out", ("hub.example", host))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("mark", ["site.yaml", "key.pem", "ledger.mark", "curator.sqlite"])
+def test_no_authority_is_made_in_the_folder_of_another_party(tmp_path: Path, mark: str) -> None:
+    (tmp_path / mark).write_text("theirs")
+    with pytest.raises(SettingError, match=f"folder of another party \\({mark}\\)"):
+        pki.main(["init", "--directory", str(tmp_path)], standalone_mode=False)
+    assert [each.name for each in tmp_path.iterdir()] == [mark]
 
 
 @pytest.mark.parametrize(
