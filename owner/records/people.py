@@ -72,8 +72,12 @@ class PeopleCounts:
 
         Raise `DataError` for a key that was not counted.
         """
-        encoded = key_texts(cells).dictionary_encode()
-        words = _words(encoded.dictionary, self._digest_key)
+        cells = unfolded(cells)
+        if not (is_text(cells.type) or pa.types.is_integer(cells.type)):
+            cells = key_texts(cells)
+        # Cells that are the same have one key, which is made once; so may others.
+        encoded = cells.dictionary_encode(null_encoding="encode")
+        words = _words(key_texts(encoded.dictionary), self._digest_key)
         mixed = _mix(words, self._factors)
         order = np.argsort(mixed)
         places = np.empty(len(mixed), np.intp)
@@ -84,7 +88,7 @@ class PeopleCounts:
         indices = encoded.indices.to_numpy()
         added = np.bincount(indices, minlength=len(places))
         with self._lock:
-            self._seen[places] += added
+            np.add.at(self._seen, places, added)
         found: NDArray[np.int64] = self._rows[places][indices]
         return found
 

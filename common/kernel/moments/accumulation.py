@@ -13,6 +13,8 @@ integers:
 counting costs a few nanoseconds per pair of groups of attributes.
 """
 
+from __future__ import annotations
+
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from functools import reduce
@@ -62,14 +64,25 @@ class MomentSums:
     If ``method`` is None, `choose_method` decides; the integers are the same.
     """
 
-    def __init__(self, schema: Schema, *, method: ProductMethod | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        method: ProductMethod | None = None,
+        coder: BatchEncoder | None = None,
+    ) -> None:
         self._with_moments = schema.layout.n_moments > 0
         chosen = method or choose_method(schema)
         dense = chosen is ProductMethod.DENSE or not self._with_moments
         self._schema, self._dense = schema, dense
-        self._coder = BatchEncoder(schema, dense=dense)
+        self._coder = coder or BatchEncoder(schema, dense=dense)
         self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
         self._begin()
+
+    def beside(self) -> MomentSums:
+        """Return sums of no rows that code into the same buffers: for the same thread."""
+        method = ProductMethod.DENSE if self._dense else ProductMethod.COUNTS
+        return MomentSums(self._schema, method=method, coder=self._coder)
 
     def _begin(self) -> None:
         schema = self._schema

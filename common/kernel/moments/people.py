@@ -54,7 +54,8 @@ class PeopleSums:
 
     def __init__(self, schema: Schema) -> None:
         self._schema, self._by_factor = schema, dict[int, MomentSums]()
-        self._free = list[MomentSums]()
+        self._free = [MomentSums(schema)]
+        self._beside = self._free[0].beside
         self._waiting, self._n_waiting = list[list[NDArray[Any]]](), 0
         self._most = max(1, _HELD // schema.layout.n_entries)
         self._counted = schema.rows_counted
@@ -129,7 +130,7 @@ class PeopleSums:
             return known
         if len(self._by_factor) == self._most:
             self._settle()
-        new = self._free.pop() if self._free else MomentSums(self._schema)
+        new = self._free.pop() if self._free else self._beside()
         self._by_factor[factor] = new
         return new
 
