@@ -22,8 +22,8 @@ from dppca.common.kernel.errors import DataError
 from dppca.common.shell.packages import require_package, show_packages
 from dppca.owner.records.files import open_files
 from dppca.owner.records.locations import Location, Place, locate
-from dppca.owner.records.sources import Source
-from dppca.owner.records.stored_files import StoredFile, count_repeats, open_system
+from dppca.owner.records.sources import Source, Wanted
+from dppca.owner.records.stored_files import Piece, StoredFile, count_repeats, open_system
 from dppca.owner.records.table_columns import TableColumn
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/?]*))?([/?].*|$)", re.DOTALL)
@@ -71,6 +71,13 @@ class ListedFile(NamedTuple):
     columns: tuple[TableColumn, ...]
 
 
+class ListedVersion(NamedTuple):
+    """A version: the names of its columns, and its files."""
+
+    names: tuple[str, ...]
+    files: list[ListedFile]
+
+
 @dataclass(frozen=True, slots=True)
 class LakeLocation(Location):
     """A version of a table; ``package`` is the library of its format.
@@ -99,19 +106,19 @@ class LakeLocation(Location):
         return locate(self.folder)
 
     @abstractmethod
-    def list_files(self) -> list[ListedFile]:
-        """Files of the version, from the library."""
+    def list_version(self) -> ListedVersion:
+        """Columns and files of the version, from the library."""
 
     def open(self) -> Source:
         """Open the files of a version, in the order of their names (`Location.open`).
 
-        Raise `DataError` if it is more than a list of files, or if a file is outside its folder, is
-        listed twice, or is gone.
+        A version without a file has no rows. Raise `DataError` if it is more than a list of files,
+        or if a file is outside its folder, is listed twice, or is gone.
         """
         show_packages()
         require_package(self.package, purpose=self.title)
         with _translated_errors(self):
-            listed = self.list_files()
+            names, listed = self.list_version()
             system, store, base = self._find_store()
         _require_in_folder(self, [file.address for file in listed])
         files = [
@@ -119,7 +126,7 @@ class LakeLocation(Location):
             for (_, _, path), columns in listed
         ]
         if not files:
-            raise DataError(f"{self.title} has no rows in this version")
+            return NoFiles(title=self.title, names=names, n_rows=0)
         try:
             self._require_once(files)
             return open_files(self.title, sorted(files, key=attrgetter("path")))
@@ -153,6 +160,21 @@ class LakeLocation(Location):
                 f"{self.title} lists {n_repeats} files a second time, and their rows would count "
                 "twice: write the table again with each file once"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoFiles(Source):
+    """A version without a file."""
+
+    mend: ClassVar[str] = "write rows to the table, or name another version"
+
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:  # noqa: ARG002 - there are none
+        """Give no batch (`Rows.read`)."""
+        yield from ()
+
+    def pieces(self) -> list[Piece]:
+        """Give no piece (`Source.pieces`)."""
+        return []
 
 
 def _require_in_folder(place: LakeLocation, files: Sequence[Address]) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
-from dppca.owner.records.lake_files import Address, LakeLocation, ListedFile
+from dppca.owner.records.lake_files import Address, LakeLocation, ListedFile, ListedVersion
 from dppca.owner.records.table_columns import TableColumn
 
 _READ_FEATURES: Final = {
@@ -41,8 +41,8 @@ class DeltaLocation(LakeLocation):
         scheme, host, path = Address.parse(self.address)
         return Address(scheme, host, unquote(path.partition("?")[0]) if scheme else path)
 
-    def list_files(self) -> list[ListedFile]:
-        """Files of the version, from its add actions."""
+    def list_version(self) -> ListedVersion:
+        """Columns of the version, and its files from its add actions."""
         from deltalake import DeltaTable
 
         table = DeltaTable(self.address, version=self.version)
@@ -61,7 +61,7 @@ class DeltaLocation(LakeLocation):
             whole = path if path.startswith("/") else f"{root.path}/{path}"
             address = Address.parse(path) if Address.is_whole(path) else root.at(whole)
             files.append(ListedFile(address, tuple(filled)))
-        return files
+        return ListedVersion(tuple(column.name for column in columns), files)
 
     def _require_plain(self, table: Any) -> None:
         """Raise `DataError` if a version is more than a list of files."""
@@ -93,8 +93,8 @@ class IcebergLocation(LakeLocation):
         folder, found, _ = self.address.rpartition("/metadata/")
         return folder if found else self.address
 
-    def list_files(self) -> list[ListedFile]:
-        """Files of the snapshot, from its scan plan."""
+    def list_version(self) -> ListedVersion:
+        """Columns of the snapshot, and its files from its scan plan."""
         from pyiceberg.table import StaticTable
         from pyiceberg.transforms import IdentityTransform
 
@@ -128,7 +128,7 @@ class IcebergLocation(LakeLocation):
             known = zip(fields, columns, strict=True)
             filled = (column._replace(value=cells.get(n, column.value)) for n, column in known)
             files.append(ListedFile(Address.parse(task.file.file_path), tuple(filled)))
-        return files
+        return ListedVersion(tuple(column.name for column in columns), files)
 
     def _find_schema(self, table: Any) -> Any:
         """Schema of the snapshot, or the table's own for the newest."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,10 +23,14 @@ from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.lakes import IcebergLocation
+from dppca.owner.records.locations import Location
 from dppca.owner.records.people import count_people
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.push.unit.owner.records.test_keys import SOURCES
+from tests.support.engines import InProcess
 from tests.support.examples import examples
+from tests.support.iceberg import make_iceberg
 from tests.support.studies import make_schema, numeric_of
 from tests.support.workbooks import write_workbook
 
@@ -70,6 +75,47 @@ def test_every_source_gives_the_same_integers_in_any_order(source: str, tmp_path
         assert (key.people, key.most, key.allowed, key.is_kept) == (42, 9, None, True)
 
 
+def _iceberg(folder: Path, rows: pa.Table) -> Location:
+    catalog = make_iceberg(folder / "iceberg", rows.schema)
+    return IcebergLocation("lake", catalog.table.metadata_location.removeprefix("file://"))
+
+
+def _workbook(folder: Path, rows: pa.Table) -> Location:
+    return local_files(write_workbook(folder / "rows.xlsx", {"rows": [rows.column_names]}))
+
+
+def _emptied(folder: Path, rows: pa.Table) -> Location:
+    """A Delta table that had a row."""
+    place = SOURCES["delta"](folder, pa.concat_tables([rows, rows_of(["a"])]))
+    DeltaTable(folder / "lake").delete()
+    return place
+
+
+WITHOUT_ROWS = SOURCES | {"emptied": _emptied, "iceberg": _iceberg, "workbook": _workbook}
+
+
+@pytest.mark.parametrize("source", sorted(WITHOUT_ROWS))
+def test_a_source_without_a_row_has_no_people_where_their_number_is_secret(
+    source: str, tmp_path: Path
+) -> None:
+    place = WITHOUT_ROWS[source](tmp_path, rows_of(["a"]).slice(0, 0))
+    attributes = [numeric_of("age", 0, 100), numeric_of("more", 0, 1)]
+    for secret in ({"unit": "person"}, {"max_rows_per_person": 1}):
+        schema = make_schema(attributes, neighbours="added", **secret)
+        with open_table(place, schema).latest("person") as table:
+            tally = FaultCounts(schema)
+            found = [moments_of_table(table, schema, tally=tally)]
+            if source != "sqlite":  # which workers do not read
+                engine, told = InProcess(), FaultCounts(schema)
+                found.append(engine.sum_table(table, tally=told, progress=lambda _: None))
+                assert told.report(table) == tally.report(table)
+            assert check_table(table, schema).rows == tally.report(table).rows == 0
+        assert [(each.n_rows, each.packed.any()) for each in found] == [(0, False)] * len(found)
+    public = make_schema(attributes, max_rows_per_person=1)
+    with pytest.raises(DataError, match="has columns but no rows: "):
+        open_table(place, public)
+
+
 def test_a_folder_of_files_is_one_table_of_people(tmp_path: Path) -> None:
     rows, folder = rows_of(PEOPLE), tmp_path / "rows"
     folder.mkdir()
@@ -95,6 +141,13 @@ def test_each_row_finds_the_number_of_rows_of_its_person(names: list[str], cuts:
         assert found.tolist() == [counts[key] for key in keys]
     people.require_all()
     assert people.by_rows() == Counter(counts.values())
+
+
+def test_a_key_in_several_spellings_is_one_person_within_a_batch_too() -> None:
+    cells = pa.array(["7", "8", "7.0", " 7", "8"])
+    people = count_people([cells], title="rows", key="person")
+    assert people.find(cells).tolist() == [3, 2, 3, 3, 2]
+    people.require_all()
 
 
 @pytest.mark.parametrize(
