@@ -185,7 +185,8 @@ def estimate_effects(made: Regression) -> tuple[list[Estimate], Array | None, tu
 def _without(effect: Effect, merge: str) -> Estimate:
     law = effect.score_set(0.0, 0.05 if effect.low is not None else 0.05 / effect.variable.factor)
     name = effect.variable.name
-    known = law.judge(law.start) is not None and not isnan(law.interval(LEVEL)[0])
+    bounded = effect.low is not None  # then -1 to 1 says that nothing is excluded
+    known = (bounded or law.judge(law.start) is not None) and not isnan(law.interval(LEVEL)[0])
     return Estimate(name, law=law) if known else Estimate(name, refused=unsolved(name, merge))
 
 

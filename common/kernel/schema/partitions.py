@@ -39,7 +39,7 @@ from dppca.common.kernel.schema.splits import (
 )
 
 MAX_TABLES = 128  # and trees of a schema
-MAX_TABLE_ATTRIBUTES = 8  # of one table
+MAX_TABLE_ATTRIBUTES = 16  # of one table: so many of two labels fill `MAX_CELLS`
 MAX_LEAVES = 1024  # of one tree
 MAX_CELLS = 1 << 16
 """Cells of one partition."""

@@ -104,7 +104,7 @@ def test_their_sets_cover(table: list[dict[str, list[str]]]) -> None:
     frame, study = people(60_000), study_of(*table, epsilon="1")
     truth = effects(frame, age=False)
     rng, held = np.random.default_rng(3), []
-    for seed in range(30):
+    for seed in range(16):
         sample = frame.iloc[rng.integers(0, len(frame), 6_000)]
         found = released(study, sample, seed=seed).marginal_effects(
             "ill", ["sex", "smoking"], reference=REFERENCE
@@ -112,7 +112,7 @@ def test_their_sets_cover(table: list[dict[str, list[str]]]) -> None:
         low, high = found.conf_int().T
         held += ((low <= truth) & (truth <= high)).tolist()
         assert 0.02 < np.median(high - low) < 0.4
-    assert len(held) == 90
+    assert len(held) == 48
     assert np.mean(held) >= 0.88
 
 
@@ -121,19 +121,17 @@ def test_of_a_rare_outcome_they_hold_the_truth_or_exclude_nothing() -> None:
     frame, study = people(60_000, base=-4.0), study_of({"table": ["sex", "smoking"]}, epsilon="0.5")
     truth, held, without = np.array(effects(frame, age=False)), list[bool](), 0
     rng = np.random.default_rng(3)
-    for seed in range(20):
+    for seed in range(10):
         sample = frame.iloc[rng.integers(0, len(frame), 6_000)]
         found = released(study, sample, seed=seed).marginal_effects(
             "ill ~ sex + smoking", reference=REFERENCE
         )
         without += int(np.isnan(found.params).any())
         for each, own, (low, high) in zip(found.estimates, truth, found.conf_int(), strict=True):
-            assert (each.refused is None) == (not np.isnan(low))
-            if each.refused is None:
-                assert -1 <= low <= high <= 1
-                held.append(bool(low <= own <= high))
-    assert without >= 5
-    assert len(held) >= 30
+            assert each.refused is None
+            assert -1 <= low <= high <= 1
+            held.append(bool(low <= own <= high))
+    assert without >= 3
     assert np.mean(held) >= 0.88
 
 

@@ -116,6 +116,29 @@ def test_without_noise_it_is_that_of_statsmodels(outcome: Sequence[str]) -> None
     assert_allclose(np.log(high / low), width, rtol=0.05)
 
 
+def test_a_table_has_as_many_labels_as_its_cells_hold() -> None:
+    """Ten regressors and their outcome in one table: the fit and the sandwich of the rows."""
+    names = [f"q{place}" for place in range(10)]
+    columns = [binary_of(name, ["no", "yes"]) for name in ("y", *names)]
+    study = make_study(columns, owners=["a"], epsilon="3", tables=[{"table": [*names, "y"]}])
+    rng = np.random.default_rng(1)
+    x = (0.7 * rng.normal(size=(4000, 1)) + rng.normal(size=(4000, 10)) > 0.3).astype(np.int32)
+    y = (rng.random(4000) < 1 / (1 + np.exp(1 - x @ np.linspace(-1, 1, 10)))).astype(np.int32)
+    sums = accumulate_moments(study.table, [y, *x.T])
+    result = replace(pooled_result(study, [sums], seed=1), pooled=sums.packed, mean=None)
+    asked = without_noise(estimates(Published(study, result)))
+    counts = tuple(
+        replace(each, entry=replace(each.entry, deviation=0.0)) for each in asked.moments.counts
+    )
+    asked = replace(asked, moments=replace(asked.moments, counts=counts))
+    found = asked.logit("y", names, log=True)
+    other = sm.GLM(y, sm.add_constant(x.astype(float)), family=sm.families.Binomial()).fit(
+        cov_type="HC0"
+    )
+    assert_allclose(found.params, other.params, rtol=1e-5, atol=1e-6)
+    assert_allclose(found.bse, other.bse, rtol=2e-3)
+
+
 def test_the_score_test_is_that_of_statsmodels() -> None:
     asked = exact(study_of({"table": ["sex", "smoking", "age"]}), FRAME)
     x = design(FRAME)

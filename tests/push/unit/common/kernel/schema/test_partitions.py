@@ -50,7 +50,7 @@ def by(name: str, rule: Any) -> dict[str, Any]:
         ({"table": ["age"], "target": "rich"}, "needs table"),
         ({"table": ["age", "age"]}, "must differ"),
         ({"table": ["age", "size"]}, "entry 1: no attribute is called size"),
-        ({"table": [f"a{i}" for i in range(20)]}, "entry 1.table: must have 8 entries or fewer"),
+        ({"table": [f"a{i}" for i in range(20)]}, "entry 1.table: must have 16 entries or fewer"),
         ({"table": ["age"], "cells": {"day": 4}}, "cells names an attribute that is not in table"),
         ({"table": ["age"], "cells": {"age": 1}}, "must be 2 or more"),
         ({"table": ["kind"], "cells": {"kind": 2}}, "cells is for numbers and dates, and kind"),
