@@ -26,9 +26,13 @@ def list_answers(
 ) -> tuple[str, ...]:
     """Return commands of `dppca-owner estimate` that ``result``, a file, can answer: three at most.
 
+    The study's own questions, all by one command, come first.
     ``target`` is the attribute that the study is about, if somebody named one.
     """
     face, lines = estimates(published), list[str]()
+    command, signed = f"dppca-owner estimate {quote(str(result))}", f"--ca {quote(str(authority))}"
+    if published.study.questions:
+        lines.append(f"{command} {signed}")
     for question, *names in _candidates(published.study.table, target):
         if len(lines) == MOST_ANSWERS:
             break
@@ -37,9 +41,7 @@ def list_answers(
             if not np.isfinite(answer.conf_int()).all(axis=1).any():
                 continue  # no number, or none that the noise bounds
             asked = " ".join(map(quote, (question, *names)))
-            lines.append(
-                f"dppca-owner estimate {quote(str(result))} {asked} --ca {quote(str(authority))}"
-            )
+            lines.append(f"{command} {asked} {signed}")
     return tuple(lines)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from dppca.common.analysis.estimates.intervals import FiellerRatio, Interval, Normal
 from dppca.common.analysis.estimates.noise import Array
+from dppca.common.analysis.estimates.questions import as_registered
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.kernel.documents.amounts import decimal_text
@@ -433,7 +434,7 @@ def as_family(
     every = [each for answer in answers for each in answer.estimates]
     values = [1.0 if each.refused is not None else each.pvalue for each in every]
     family = QuestionFamily(len(every), _floats(each for each in values if each is not None))
-    return [replace(each.adjusted(method), family=family) for each in answers]
+    return [as_registered(replace(each.adjusted(method), family=family)) for each in answers]
 
 
 def _attribute(attribute: Attribute) -> AttributeDocument:

@@ -28,6 +28,7 @@ from dppca.common.analysis.estimates.quantiles import (
     estimate_quantiles,
     quantile_sentences,
 )
+from dppca.common.analysis.estimates.questions import EXPLORATORY
 from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.regressors import (
     describe_references,
@@ -599,5 +600,6 @@ class Estimates:
             "How many rows this concerns is not released, and not in the intervals.",
         )
         beyond = (_BEYOND,) if any(each.beyond for each in found) else ()
-        assumed = (*self.scope.sentences(self.moments), *more, *beyond, *told)
+        other = (EXPLORATORY,) if self.moments.study.questions else ()
+        assumed = (*self.scope.sentences(self.moments), *more, *beyond, *told, *other)
         return EstimateAnswer(title, tuple(found), self.moments, self.scope.text, assumed)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dppca.common.analysis.estimates.formula import Term, read_formula
 from dppca.common.kernel.errors import SettingError
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {"by": 1, "against": 1, "variance": 1, "labels": 2}
 """Words of a line that are options, with the number of words that follow each."""
+
+EXPLORATORY: Final = (
+    "If it is none of the study's questions, it is exploratory: 1 interval in 20 misses."
+)
+"""What an answer says where a study has questions, and nobody knows that it is to one of them."""
+_OF_PRINT: Final = frozenset({"log", "format"})  # options that ask nothing else
+_OF_FORMULAS: Final = frozenset({"logit", "marginal-effects", "poisson"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +209,23 @@ class StudyQuestion:
         """Whether its intervals are even in logarithms."""
         return QUESTIONS[self.kind].ratios
 
+    @property
+    def asks(self) -> tuple[str, tuple[str | Term, ...], frozenset[tuple[str, Any]]]:
+        """What it asks, however it is written."""
+        names: tuple[str | Term, ...] = self.names
+        if self.kind in _OF_FORMULAS:
+            outcome, terms = read_formula(self.names[0], self.names[1:] or None)
+            names = (outcome, *terms)
+        options = {each for each in self.options.items() if each[0] not in _OF_PRINT}
+        return self.kind, names, frozenset(options)
+
     def ask(self, asked: Estimates, **more: Any) -> EstimateAnswer:
         """Answer it; `SettingError` says what the study did not release."""
-        return QUESTIONS[self.kind].ask(asked, self.names, {**self.options, **more})
+        answer = QUESTIONS[self.kind].ask(asked, self.names, {**self.options, **more})
+        own = asked.moments.study.questions or ()
+        if any(self.asks == read_question(each).asks for each in own):
+            return as_registered(answer)
+        return answer
 
 
 def read_question(line: str) -> StudyQuestion:
@@ -227,6 +249,12 @@ def read_question(line: str) -> StudyQuestion:
     if wrong := usage_fault(kind, names, options):
         raise SettingError(f"{line}: {wrong}")
     return StudyQuestion(line, kind, names, options)
+
+
+def as_registered(answer: EstimateAnswer) -> EstimateAnswer:
+    """Return an answer to one of the study's questions: it is not exploratory."""
+    told = tuple(each for each in answer.assumptions if each != EXPLORATORY)
+    return replace(answer, assumptions=told)
 
 
 def question_words(line: str) -> str:

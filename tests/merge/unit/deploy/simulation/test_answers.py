@@ -25,9 +25,12 @@ ATTRIBUTES = [
 
 
 def listed(
-    n_rows: int, target: str | None, attributes: Sequence[dict[str, Any]] = ATTRIBUTES
+    n_rows: int,
+    target: str | None,
+    attributes: Sequence[dict[str, Any]] = ATTRIBUTES,
+    **more: Any,
 ) -> tuple[Published, tuple[str, ...]]:
-    study = make_study([*attributes], owners=["a"], epsilon="3", delta="1e-9")
+    study = make_study([*attributes], owners=["a"], epsilon="3", delta="1e-9", **more)
     rng = np.random.default_rng(1)
     columns = [
         rng.uniform(0, 100, n_rows)
@@ -53,6 +56,12 @@ def test_three_lines_ask_about_the_target_first() -> None:
         "share sex",
         "table sex ill",
     ]
+
+
+def test_the_questions_of_the_study_are_answered_first() -> None:
+    _, lines = listed(5000, "ill", questions=["mean age by sex"])
+    assert lines[0] == "dppca-owner estimate 'out/a b.npz' --ca ca.pem"
+    assert len(lines) == 3
 
 
 @pytest.mark.parametrize(("n_rows", "third"), [(10, None), (5000, "correlation age weight")])

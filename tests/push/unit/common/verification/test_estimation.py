@@ -177,6 +177,9 @@ def test_without_a_question_those_of_the_study_are_answered_together(tmp_path: P
         ],
     )
     assert together["low"] < alone["low"] < alone["high"] < together["high"]
+    for question, is_told in ((("mean", "x0"), False), (("mean", "x1"), True)):
+        code, text, _ = run_here(owner, "--site", site.folder, "estimate", result, *question)
+        assert ("it is exploratory: 1 interval in 20 misses" in " ".join(text.split())) == is_told
     code, text, _ = run_here(owner, "--site", site.folder, "estimate", result, "--adjust", "holm")
     assert "holm of all 4 of the study" in " ".join(text.split())
     wrong = run_here(owner, "--site", site.folder, "estimate", result, "--by", "ill")

@@ -9,7 +9,12 @@ import pytest
 from dppca.common.analysis.estimates.answers import Estimate, NotEstimable, as_family
 from dppca.common.analysis.estimates.face import estimates
 from dppca.common.analysis.estimates.forecast import ALPHA, forecast_questions, require_answerable
-from dppca.common.analysis.estimates.questions import QUESTIONS, question_words, read_question
+from dppca.common.analysis.estimates.questions import (
+    EXPLORATORY,
+    QUESTIONS,
+    question_words,
+    read_question,
+)
 from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError, StudyError
@@ -134,6 +139,29 @@ def test_forecasts_are_of_intervals_that_hold_all_at_once_and_narrow_with_rows()
     assert odds.text.startswith("sex=m a factor of 1.")
     assert both["components"].text == "no forecast"
     assert _forecast("mean bmi")["mean bmi"].text.startswith("CANNOT BE ANSWERED: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_exploratory"),
+    [
+        ("logit ill ~ sex + region", False),
+        ("logit 'ill ~ sex+region'", False),
+        ("logit ill sex region", False),
+        ("logit ill ~ region", True),
+        ("marginal-effects ill ~ sex + region", True),
+        ("mean age by sex", False),
+        ("mean age", True),
+    ],
+    ids=lambda each: str(each).replace(" ", "-"),
+)
+def test_what_the_study_does_not_ask_is_exploratory(line: str, *, is_exploratory: bool) -> None:
+    asked = estimates(_published(_study(*ASKED), 4000))
+    answer = read_question(line).ask(asked)
+    assert (EXPLORATORY in answer.assumptions) == is_exploratory
+    assert (EXPLORATORY.split(":")[0] in " ".join(answer.summary().split())) == is_exploratory
+    assert all(EXPLORATORY not in each.assumptions for each in as_family([answer], "holm"))
+    without = estimates(_published(_study(), 4000))
+    assert EXPLORATORY not in read_question(line).ask(without).assumptions
 
 
 def test_values_that_are_spread_evenly_get_the_intervals_of_the_forecast() -> None:
