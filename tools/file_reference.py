@@ -100,6 +100,7 @@ _STUDY_MODELS: dict[type[BaseModel], str] = {
     study.Continued: "Continues",
     study.GrownTrees: "Grown trees",
     study.OpenerEntry: "Opener",
+    study.PinnedRoles: "Pinned roles",
     SchemaOfFile: "Schema",
     RowNorm: "Row norm",
     attributes.Numeric: "Numeric attribute",

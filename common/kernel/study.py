@@ -31,6 +31,7 @@ from pydantic import (
     model_validator,
 )
 
+from dppca.common.kernel.consent.roles import MOST_PEOPLE
 from dppca.common.kernel.documents.amounts import decimal_text, parse_positive
 from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.stated import Stated
@@ -360,6 +361,21 @@ class Continued(_Strict):
     grown: GrownTrees | None = None
 
 
+class PinnedRoles(_Strict):
+    """People of an owner who must sign.
+
+    Attributes
+    ----------
+    needed
+        How many.
+    roles
+        SHA-256 of their signed roles, hexadecimal; later versions that they sign count too.
+    """
+
+    needed: Annotated[int, Field(ge=2, le=MOST_PEOPLE), WHOLE]
+    roles: Sha256
+
+
 class Covariance(StrEnum):
     """What is decomposed: the covariance of all rows, or the mean of the owners' own."""
 
@@ -428,6 +444,9 @@ class Study(BaseModel):
     continues
         An earlier study of the same owners, attributes, overlap and rows per person. This study
         releases only the counts of its tables; synthetic rows are made of both results.
+    signatories
+        Owners at which several people must sign (`dppca-owner proposals` prints the line). Curator
+        and verifiers refuse what lacks their signatures, whatever runs there.
     table
         The attributes, and how a row becomes integers. It needs ``max_rows_per_person``, or
         ``unit: person``.
@@ -458,6 +477,7 @@ class Study(BaseModel):
     spares: Annotated[int, Field(ge=0), WHOLE] = 0
     open_by: AwareDatetime | None = None
     continues: Continued | None = None
+    signatories: Annotated[dict[PartyName, PinnedRoles], Field(min_length=1)] | None = None
     table: Annotated[Schema, Field(alias="schema")]
 
     @model_validator(mode="after")
@@ -479,6 +499,10 @@ class Study(BaseModel):
                 raise ValueError(
                     f"overlap names {', '.join(sorted(strangers))}, who are not among owners"
                 )
+        if strangers := set(self.signatories or ()) - set(self.owners):
+            raise ValueError(
+                f"signatories names {', '.join(sorted(strangers))}, who are not among owners"
+            )
         if self.rows_per_owner < 1:
             raise ValueError(
                 f"max_rows is {self.max_rows}, but there are {len(self.owners)} owners: each has "
@@ -681,7 +705,7 @@ class Study(BaseModel):
         document = self.model_dump(mode="json", by_alias=True)
         for name, time in (("deadline", self.deadline), ("open_by", self.open_by)):
             document[name] = None if time is None else time.astimezone(UTC).isoformat()
-        for name in (*self.stated.unsaid, "faults", "questions", "continues"):
+        for name in (*self.stated.unsaid, "faults", "questions", "continues", "signatories"):
             if document[name] is None:
                 del document[name]
         if self.trust is Trust.OWNER:

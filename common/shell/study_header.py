@@ -90,6 +90,11 @@ def _questions(header: StudyHeader) -> str:
     return "; ".join(question_words(each) for each in header.study.questions or ())
 
 
+def _signatories(header: StudyHeader) -> str:
+    pins = (header.study.signatories or {}).items()
+    return "; ".join(f"{pin.needed} people of {owner}" for owner, pin in pins)
+
+
 def _deadline(header: StudyHeader) -> str:
     return "" if header.study.deadline is None else exact_time(header.study.deadline)
 
@@ -102,6 +107,7 @@ FACTS = (
     HeaderFact("A person's rows", _people, in_texts=True),
     HeaderFact("Number of rows", _number_of_rows, in_texts=True),
     HeaderFact("It is to answer", _questions, in_texts=True),
+    HeaderFact("Must be signed by", _signatories, in_texts=True),
     HeaderFact("Owners", lambda header: ", ".join(header.study.owners)),
     HeaderFact("Deadline", _deadline),
     HeaderFact("Trust", lambda header: header.study.trust.value),

@@ -144,6 +144,7 @@ def check_file(
         mechanism=describe_mechanism(study, checked.calibration),
         countersigned_by=checked.curator.name,
         if_more_collude=foresee_collusion(study, checked.calibration, first),
+        signatories=checked.signatories,
         opened_by=tuple(sorted({each.opener for each in openings})) or None,
         certificates=parties.certificates(now=now or utc_now(), deadline=study.deadline),
         **own,
@@ -246,6 +247,11 @@ def _together_lines(report: Verification) -> list[str]:
         )
     return [
         f"  receipts signed by: {owners}",
+        *(
+            f"  signed by {each.signed} of {each.people} people of {each.owner}, by the roles that "
+            "the study pins"
+            for each in report.signatories
+        ),
         *missing,
         *_sum_lines(report),
         f"  countersigned by curator {report.countersigned_by}",

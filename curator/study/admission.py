@@ -17,6 +17,7 @@ Rules for a contribution, in the order in which they are applied:
    entries to compare. So the owner asks for the recorded chain, and compares it with its own
    entries before it charges or sends anything.
 7. The receipt is the one that the study implies; noise and charge are computed again.
+8. If the study pins the people of this owner, enough of them have signed this release.
 
 Before these rules, the service has opened the envelope around the receipt, which the key of the
 call's certificate signed. With ``trust: aggregate`` this key is the one that the study names for
@@ -39,6 +40,7 @@ from dppca.common.kernel.aggregation.contribution import statement_sha256
 from dppca.common.kernel.aggregation.pooling import require_upload
 from dppca.common.kernel.aggregation.sum_messages import Upload, upload_limit
 from dppca.common.kernel.attestation.claims import require_implied
+from dppca.common.kernel.attestation.contributions import require_signatories
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import (
     ChainError,
@@ -94,11 +96,12 @@ def admit(
     calibration: Calibration,
     now: datetime,
 ) -> UploadDecision:
-    """Decide on a contribution by its header (rules 1 to 7).
+    """Decide on a contribution by its header (rules 1 to 8).
 
     ``header`` is signed by its owner, but not trusted; ``history`` is this owner's, over all
     studies. Raise `UnknownStudyError`, `SchemaMismatchError`, `ConflictError`, `StudyStateError`,
-    `UploadError`, `LimitError`, `ChainError` or `TooManyRowsError` for the rule that is broken.
+    `UploadError`, `LimitError`, `ChainError`, `TooManyRowsError` or `SignatureError` for the rule
+    that is broken.
     """
     study, owner = record.study, header.owner
     require_named(record, owner)
@@ -254,11 +257,12 @@ def _check_chain(owner: str, head: LedgerHead, seen: LedgerHead | None) -> None:
 
 
 def _check_receipt(study: Study, calibration: Calibration, header: Header) -> None:
-    """Check the receipt (rule 7)."""
+    """Check the receipt (rules 7 and 8)."""
     receipt = header.release.receipt
     if receipt.ledger_sequence > header.chain.length:
         raise UploadError("the receipt's ledger_sequence does not lie in the ledger")
     try:
         require_implied(study, calibration, receipt, owner=header.owner)
+        require_signatories(study, header.release)
     except ReceiptError as error:
         raise SchemaMismatchError(str(error)) from error

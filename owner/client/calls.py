@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedRandom
 from pathlib import Path
@@ -300,11 +300,13 @@ class CuratorClient(CuratorConnection):
         stored: StoredRelease,
         history: History,
         *,
+        consent: Mapping[str, Any] | None = None,
         sent: Callable[[int], None] | None = None,
     ) -> Acknowledgement:
         """Upload stored bytes, signed, with the ledger's length and head; retries send them whole.
 
-        ``sent`` is called with the size of every chunk that is sent. Raise `ReceiptError` or
+        ``consent`` is what people of this site have signed, if the study asks for it; ``sent`` is
+        called with the size of every chunk that is sent. Raise `ReceiptError` or
         `SignatureError` if the acknowledgement is invalid.
         """
         from dppca.common.kernel.attestation.contributions import (
@@ -314,7 +316,7 @@ class CuratorClient(CuratorConnection):
         )
 
         reservation, committed = stored.reservation, stored.commitment
-        envelope = sign_release(self._name, stored.receipt, self._signer)
+        envelope = sign_release(self._name, stored.receipt, self._signer, consent)
 
         def upload(left: float) -> pb.ContributeResponse:
             parts = contribution_parts(

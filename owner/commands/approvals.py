@@ -38,6 +38,9 @@ class ProposalsDocument:
     """Statements of a site."""
 
     roles: Annotated[int, "version of the roles in force; 0 without roles"]
+    roles_sha256: Annotated[
+        DigestText | None, "SHA-256 of the roles, for a study that pins them; null without roles"
+    ]
     people: Annotated[list[list[str]], "fingerprints of the keys of each person, in order"]
     statements: Annotated[list[ProposedStatement], "statements of the ledger, in order"]
     written: Annotated[list[Path], "files that were written for people to sign"]
@@ -305,16 +308,19 @@ def _show(site: "Site", output: Path | None, *, as_json: bool) -> None:
         waiting = [each.statement for each in stated if each.state == "waits"]
         files = {f"statement-{each[:12]}.json": each for each in waiting}
         with claiming(output, files):
-            for name, digest in files.items():
-                write_file(output / name, _to_sign(site, approvals.records[digest]))
+            for name, each in files.items():
+                write_file(output / name, _to_sign(site, approvals.records[each]))
                 written.append(output / name)
     version, people = 0, list[list[str]]()
+    digest: str | None = None
     if approvals.in_force is not None:
         form = approvals.in_force.document
-        version = form.version
+        version, digest = form.version, approvals.in_force.sha256
         people = [[read_line(line).fingerprint for line in each.keys] for each in form.people]
-    document = ProposalsDocument(roles=version, people=people, statements=stated, written=written)
-    emit(document, _text(document), as_json=as_json)
+    document = ProposalsDocument(
+        roles=version, roles_sha256=digest, people=people, statements=stated, written=written
+    )
+    emit(document, _text(document, approvals), as_json=as_json)
 
 
 def _state(approvals: "Approvals", record: "ProposalRecord", now: datetime) -> ProposedStatement:
@@ -367,8 +373,13 @@ def _to_sign(site: "Site", record: "ProposalRecord") -> bytes:
     )
 
 
-def _text(document: ProposalsDocument) -> str:
-    lines = ["This site has no roles." if not document.roles else f"Roles {document.roles}."]
+def _text(document: ProposalsDocument, approvals: "Approvals") -> str:
+    lines = ["This site has no roles."]
+    if approvals.in_force is not None:
+        form = approvals.in_force.document
+        lines = [f"Roles {document.roles}. A study pins them by:"]
+        pin = f"{{needed: {form.needed}, roles: {document.roles_sha256}}}"
+        lines.append(f"  signatories: {{{form.owner}: {pin}}}")
     for number, keys in enumerate(document.people, start=1):
         lines.append(f"  p{number}: {', '.join(keys)}")
     for each in document.statements:

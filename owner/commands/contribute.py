@@ -32,6 +32,7 @@ from dppca.owner.ledger.database import Ledger, StoredRelease
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release
+from dppca.owner.ledger.pins import find_consent_of, require_pinned
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import (
@@ -138,6 +139,7 @@ class AskedContribution:
         """See `AskedRelease`."""
         study, options = self.study, self.options
         require_unsettled(history, study.name, study.digest)
+        require_pinned(history.approvals, study, self.site.name)
         data_set = choose_data_set(study, history, self.policy, options.data_set_name)
         require_said(study, data_set)
         agreement = agree(self.site, study, digest=options.digest)
@@ -192,10 +194,12 @@ class AskedContribution:
         """Send stored bytes, and keep the acknowledgement before the ledger says that it came."""
         site, study, size = self.site, self.study, len(stored.payload)
         kept, started = acknowledgement_path(site, study.name), time.perf_counter()
+        signed, by = ledger.history().approvals, stored.reservation.consent
+        consent = find_consent_of(signed, study, site.name, by)
         with self.progress("Sending", size, unit="bytes") as bar:
 
             def upload(release: StoredRelease, history: History) -> Acknowledgement:
-                answer = self.client.contribute(release, history, sent=bar.advance)
+                answer = self.client.contribute(release, history, consent=consent, sent=bar.advance)
                 save(kept, answer.signed)
                 return answer
 

@@ -8,6 +8,7 @@ from dppca.common.kernel.errors import DppcaError, NoPolicyError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.ledger.pins import require_pinned
 from dppca.owner.records.faults import CheckReport, require_rows_of_people
 from dppca.owner.release.contribution import (
     Review,
@@ -26,15 +27,19 @@ def find_refusals(
     data_set: DataSet,
     history: History,
     counted: CheckReport | None = None,
+    *,
+    owner: str,
 ) -> tuple[DppcaError, ...]:
     """Return why `contribute` would refuse: by the policy's rule and by `require_possible`.
 
-    And by `require_rows_of_people` and `require_keys`, if rows were ``counted``.
+    And by `require_pinned`, for this site, ``owner``; and by `require_rows_of_people` and
+    `require_keys`, if rows were ``counted``.
     """
     if planned.step is NextStep.SEND:
         return ()
     found = [*_refused_by_rule(planned.study, data_set)]
     try:
+        require_pinned(history.approvals, planned.study, owner)
         if counted is not None:
             require_rows_of_people(counted)
             require_keys(history, data_set.account, counted)
@@ -44,7 +49,9 @@ def find_refusals(
     return tuple(found)
 
 
-def find_uncovered(study: Study, policy: Policy, history: History) -> list[DppcaError]:
+def find_uncovered(
+    study: Study, policy: Policy, history: History, *, owner: str
+) -> list[DppcaError]:
     """Return why the policy covers a study for no data set; empty if it does or has no data set.
 
     No row is read: reasons that depend on rows are left out.
@@ -53,6 +60,7 @@ def find_uncovered(study: Study, policy: Policy, history: History) -> list[Dppca
     for each in policy.data_sets:
         refusals = [*_refused_by_rule(study, each)]
         try:
+            require_pinned(history.approvals, study, owner)
             request = request_contribution(study, calibrate(study), account=each.account)
             admit_charge(history, request)
         except DppcaError as error:

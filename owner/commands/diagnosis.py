@@ -366,7 +366,7 @@ def _refusals(
     )
     planned = replace(planned, request=request_of_rows(planned.request, table, data_set.engine))
     agree(site, study, digest=None)
-    return find_refusals(planned, StudyState.OPEN, data_set, history)
+    return find_refusals(planned, StudyState.OPEN, data_set, history, owner=site.name)
 
 
 def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | None]:

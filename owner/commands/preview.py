@@ -53,7 +53,9 @@ def preview_contribution(
     seen = opened.offer(reading)
     return replace(
         seen,
-        refusals=find_refusals(seen.review, state, data_set, history, reading.counted),
+        refusals=find_refusals(
+            seen.review, state, data_set, history, reading.counted, owner=site.name
+        ),
         grown=compare_grown(study, grown_on),
     )
 

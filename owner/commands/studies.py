@@ -124,7 +124,9 @@ def find_standing(
         from dppca.owner.commands.coverage import find_uncovered
 
         refusals = (
-            find_uncovered(study, policy, history) if isinstance(policy, Policy) else [policy]
+            find_uncovered(study, policy, history, owner=site.name)
+            if isinstance(policy, Policy)
+            else [policy]
         )
         uncovered = "; ".join(map(str, refusals))
     record = record_for(history.openers, study, site.name)

@@ -35,6 +35,7 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.entry_documents import to_document
 
 if TYPE_CHECKING:
+    from dppca.common.kernel.consent.roles import Roles
     from dppca.common.kernel.consent.statement_terms import StatementTerms
 
 _RANGE = 10  # live rows may be more or fewer by one in so many
@@ -169,9 +170,13 @@ def policy_act(policy: object) -> Act:
     return Act(StatementKind.POLICY, {}, {"policy": policy})
 
 
-def roles_act(roles: Mapping[str, Any], policy: object) -> Act:
-    """Return the act of a version of roles; the first one states the policy, too."""
-    return Act(StatementKind.ROLES, {}, {"roles": dict(roles), "policy": policy})
+def roles_act(roles: Roles, policy: object) -> Act:
+    """Return the act of a version of roles; the first one states the policy, too.
+
+    The digest of the roles may leave, for whoever follows them from a pinned version.
+    """
+    facts = {"roles": json.loads(roles.content), "policy": policy}
+    return Act(StatementKind.ROLES, {"content_digest": roles.sha256}, facts)
 
 
 def digest_tables(tables: Iterable[tuple[str, str]]) -> str:

@@ -63,14 +63,19 @@ NOTHING_DONE = "Nothing was drawn, charged or sent"
 
 @dataclass(frozen=True, slots=True)
 class ProposalRecord:
-    """A statement of the chain: ``points`` have signed it, and ``uses`` are its entries so far."""
+    """A statement of the chain: signatures by their keys' points, and its entries so far."""
 
     statement: SignableStatement
     facts: Mapping[str, Any]
-    points: frozenset[bytes] = frozenset()
+    signatures: Mapping[bytes, bytes] = field(default_factory=dict)
     uses: tuple[ApprovedEntry, ...] = ()
     is_withdrawn: bool = False
     is_in_force: bool = False
+
+    @property
+    def points(self) -> frozenset[bytes]:
+        """Points of the keys that have signed."""
+        return frozenset(self.signatures)
 
     @property
     def is_open(self) -> bool:
@@ -144,8 +149,9 @@ class Approvals:
 
     def _sign(self, entry: Approval) -> None:
         before = self.records[entry.proposal]
-        points = before.points | {find_signer(before.statement, _signature(entry)).point}
-        record = replace(before, points=points)
+        content = _signature(entry)
+        point = find_signer(before.statement, content).point
+        record = replace(before, signatures={**before.signatures, point: content})
         kind = record.statement.terms.kind
         if kind is StatementKind.ROLES:
             self.entries.append(entry)
@@ -207,7 +213,8 @@ def _misproposed(approvals: Approvals, entry: Proposal) -> str | None:
     if terms.kind is StatementKind.ROLES:
         roles = ProposalRecord(statement, facts).roles
         require_successor(before, roles)
-        return None if roles.document.owner == terms.owner else "its roles are of another site"
+        named = (roles.document.owner, roles.sha256) == (terms.owner, terms.content_digest)
+        return None if named else "its roles are of another site, or not those that it names"
     return "it stands before any roles" if before is None else None
 
 

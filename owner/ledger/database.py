@@ -432,8 +432,9 @@ class Ledger:
             require_successor(before, made)
             require_review_day(made, now.date())
             policy = read_surroundings(self._path).policy if before is None else None
-            act = roles_act(json.loads(made.content), policy)
-            return self._propose_once(history, act, now, owner=made.document.owner)
+            return self._propose_once(
+                history, roles_act(made, policy), now, owner=made.document.owner
+            )
 
     def approve(self, approval: bytes, *, now: datetime) -> ProposalRecord:
         """Enter the signatures of an envelope; return the statement's record afterwards.

@@ -394,6 +394,7 @@ def _news(
 _WORDS = "words for people"
 _CODED = "a row is coded by it; the largest change of a coded row is searched in every case"
 _AFTER = "it is read after the release"
+_SIGNS = "it says who signs at an owner, before the release"
 _PARTY = "it says who takes part and until when"
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -416,6 +417,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "Study.spares": "parties",
         "Study.open_by": "parties",
         "Study.continues": "coding",
+        "Study.signatories": _SIGNS,
         "Study.table": "coding",
         "Continued.study": _AFTER,
         "Continued.result": _AFTER,
@@ -425,6 +427,8 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "GrownTrees.trees": "it says how the tables were grown",
         "GrownTrees.leaves": "it says how the tables were grown",
         "GrownTrees.seed": "it says how the tables were grown",
+        "PinnedRoles.needed": _SIGNS,
+        "PinnedRoles.roles": _SIGNS,
         "OpenerEntry.key": "parties",
         "OpenerEntry.signature": "parties",
         "ComponentRule.contribution_rate": "-said",

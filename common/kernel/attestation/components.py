@@ -25,7 +25,11 @@ from dppca.common.kernel.attestation.claims import (
     require_implied,
     study_in,
 )
-from dppca.common.kernel.attestation.contributions import SignedRelease, open_release
+from dppca.common.kernel.attestation.contributions import (
+    SignedRelease,
+    open_release,
+    require_signatories,
+)
 from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
@@ -45,6 +49,7 @@ from dppca.common.kernel.attestation.sums import (
     read_terms,
     require_evidence,
 )
+from dppca.common.kernel.consent.pins import SignedByPeople
 from dppca.common.kernel.documents.values import canonical_json, to_document
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.kernel.identity.tls import Identity, Role
@@ -82,6 +87,8 @@ class VerifiedReceipt:
         Parts that the owners and, with ``trust: aggregate``, the openers signed.
     first
         The result that it continues, verified too.
+    signatories
+        People of owners who have signed their releases, where the study asks for it.
     """
 
     document: Mapping[str, Any]
@@ -91,6 +98,7 @@ class VerifiedReceipt:
     releases: tuple[SignedRelease, ...]
     evidence: SumEvidence | None
     first: FirstResult | None = None
+    signatories: tuple[SignedByPeople, ...] = ()
 
     @property
     def first_round(self) -> Round | None:
@@ -206,10 +214,14 @@ def check_components(
         raise ReceiptError(f"{what} lacks a field that every receipt has") from error
     for release in releases:
         require_implied(study, calibration, release.receipt, owner=release.owner)
+    found = (require_signatories(study, release) for release in releases)
+    signatories = tuple(each for each in found if each is not None)
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
-    return VerifiedReceipt(rebuilt, statement, study, calibration, tuple(releases), evidence, first)
+    return VerifiedReceipt(
+        rebuilt, statement, study, calibration, tuple(releases), evidence, first, signatories
+    )
 
 
 def check_result(result: Result, checked: VerifiedReceipt) -> None:

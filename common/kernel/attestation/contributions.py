@@ -16,8 +16,9 @@ listed.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from dppca.common.kernel.attestation.documents import Acknowledged, Verification
 from dppca.common.kernel.attestation.envelopes import (
@@ -29,6 +30,8 @@ from dppca.common.kernel.attestation.envelopes import (
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.attestation.signatures import Signer
+from dppca.common.kernel.consent.pins import SignedByPeople, require_consent
+from dppca.common.kernel.consent.statements import StatementKind
 from dppca.common.kernel.errors import (
     ArtefactError,
     ContradictionError,
@@ -38,9 +41,10 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.kernel.privacy.release import MomentReceipt, read_moment_receipt
+from dppca.common.kernel.study import Study
 
 MAX_BYTES = 64 << 10  # of an acknowledgement's envelope
-_ACKNOWLEDGEMENT = "the acknowledgement"
+_ACKNOWLEDGEMENT, _CONSENT = "the acknowledgement", "consent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,15 @@ class SignedRelease:
     envelope
         Envelope that the owner signed, with the receipt. It is empty only in memory, in a simulated
         study.
+    consent
+        What stands beside the receipt of what people at the owner have signed
+        (`require_signatories`); None if nothing does.
     """
 
     owner: str
     receipt: MomentReceipt = field(hash=False)
     envelope: bytes
+    consent: object = field(default=None, hash=False)
 
     @property
     def share(self) -> Share:
@@ -65,15 +73,22 @@ class SignedRelease:
         return Share(self.owner, receipt.release_id, receipt.n_rows, receipt.claims.payload_sha256)
 
 
-def sign_release(owner: str, receipt: bytes, signer: Signer) -> bytes:
+def sign_release(
+    owner: str, receipt: bytes, signer: Signer, consent: Mapping[str, Any] | None = None
+) -> bytes:
     """Return the envelope of a release; the bytes are the same each time.
 
     Parameters
     ----------
     receipt
         Canonical JSON.
+    consent
+        What people of the owner have signed, where the study asks for it
+        (`dppca.common.kernel.consent.pins`).
     """
     document = json.loads(receipt)
+    if consent is not None:
+        document[_CONSENT] = consent
     name = f"contribution of {owner}"
     return sign_statement(name, document["payload_sha256"], Claim.RELEASE, document, signer)
 
@@ -94,20 +109,61 @@ def open_release(envelope: bytes, owner: str, parties: KnownParties) -> SignedRe
     if who != Identity(owner, Role.OWNER):
         raise SignatureError(f"{what} was signed by {who.role.value} {who.name}")
     try:
-        receipt = read_moment_receipt(statement.predicate)
+        receipt, consent = _receipt_in(statement.predicate)
     except ArtefactError as error:
         raise ReceiptError(f"{what}: {error}") from error
     if receipt.claims.payload_sha256 != statement.sha256:
         raise ReceiptError(f"{what} is signed for another upload than it names")
-    return SignedRelease(owner, receipt, envelope)
+    return SignedRelease(owner, receipt, envelope, consent)
 
 
 def unchecked_receipt(envelope: bytes) -> MomentReceipt:
     """Return the receipt in an envelope without a signature check; `ReceiptError` without one."""
     try:
-        return read_moment_receipt(unchecked_predicate(envelope))
+        return _receipt_in(unchecked_predicate(envelope))[0]
     except ArtefactError as error:
         raise ReceiptError(str(error)) from error
+
+
+def _receipt_in(predicate: Mapping[str, Any]) -> tuple[MomentReceipt, object]:
+    """Return the receipt of a release, and what stands beside it of people's signatures."""
+    receipt = {key: value for key, value in predicate.items() if key != _CONSENT}
+    return read_moment_receipt(receipt), predicate.get(_CONSENT)
+
+
+def require_signatories(study: Study, release: SignedRelease) -> SignedByPeople | None:
+    """Return the people who have signed a release, as its study asks; None where it asks nobody.
+
+    Raise `SignatureError` if the study asks for more, or `ReceiptError` if it asks for nothing and
+    something is there.
+    """
+    receipt, pin = release.receipt, (study.signatories or {}).get(release.owner)
+    if pin is None:
+        if release.consent is not None:
+            raise ReceiptError(f"the receipt of {release.owner} has signatures of people there")
+        return None
+    noise = receipt.noise
+    terms = {
+        "kind": StatementKind.CONTRIBUTION,
+        "study": study.name,
+        "study_digest": study.digest,
+        "content_digest": study.digest,
+        "release_id": receipt.release_id,
+        "mechanism": noise.mechanism,
+        "epsilon": noise.epsilon,
+        "delta": noise.delta,
+        "charged_epsilon": noise.charged_epsilon,
+        "charged_rho": noise.charged_rho,
+        "colluders": study.privacy.colluders,
+        "honest": study.n_honest_owners,
+    }
+    return require_consent(
+        release.consent,
+        owner=release.owner,
+        roles_sha256=pin.roles,
+        needed=pin.needed,
+        terms=terms,
+    )
 
 
 @dataclass(frozen=True, slots=True)

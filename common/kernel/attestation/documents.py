@@ -12,6 +12,7 @@ from dppca.common.kernel.attestation.claims import (
 from dppca.common.kernel.attestation.parties import MetCertificate
 from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.attestation.signatures import VouchingAuthority
+from dppca.common.kernel.consent.pins import SignedByPeople
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.collusion import Collusion
@@ -65,6 +66,10 @@ class Verification:
     mechanism: Annotated[ProvedMechanism | SumMechanism, "noise of every contribution"]
     countersigned_by: Annotated[str, "name of the curator"]
     if_more_collude: Annotated[Collusion | None, "of `trust: aggregate`, what is left; else null"]
+    signatories: Annotated[
+        tuple[SignedByPeople, ...],
+        "people of owners who have signed what the study got, by the roles that it pins",
+    ]
     opened_by: Annotated[
         tuple[str, ...] | None, "of `trust: aggregate`, openers of the masked sum; else null"
     ]

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.attestation.archives import array_in, read_archive
 from dppca.common.kernel.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
+from dppca.common.kernel.consent.pins import MAX_CONSENT
 from dppca.common.kernel.documents.values import DigestText, canonical_json
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.moments.moments import (
@@ -225,6 +226,7 @@ def largest_envelope(study: Study) -> int:
     """Return the size in bytes that no envelope of a study's result exceeds."""
     of_owner = _RECEIPT_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
     claims = _HEADER_BYTES + len(study.canonical_bytes()) + of_owner * len(study.owners)
+    claims += 2 * MAX_CONSENT * len(study.signatories or ())  # base64 of it, in an envelope
     if study.continues is not None:  # it holds the envelope of another study's result
         return MAX_ENVELOPE_BYTES
     return min(MAX_ENVELOPE_BYTES, 4 * claims // 3 + _CONTAINER_BYTES)

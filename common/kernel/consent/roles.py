@@ -32,6 +32,7 @@ from dppca.common.kernel.errors import SettingError
 
 FIRST = "0" * 64
 """Stands in the first version for the digest of the version before it."""
+MOST_PEOPLE = 20  # of a site's roles
 MOST_DAYS = 400  # until a review: a year, and time to come together
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Group = Annotated[str, Field(min_length=1, max_length=64)]
@@ -55,7 +56,7 @@ class RolesDocument(_Form):
     version: Annotated[StrictInt, Field(ge=1, le=10_000)]
     previous: _Digest
     needed: Annotated[StrictInt, Field(ge=1)]
-    people: Annotated[tuple[Signatory, ...], Field(min_length=2, max_length=20)]
+    people: Annotated[tuple[Signatory, ...], Field(min_length=2, max_length=MOST_PEOPLE)]
     one_of_each: Annotated[tuple[_Group, ...], Field(max_length=20)]
     review_by: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
     form: Literal[1]

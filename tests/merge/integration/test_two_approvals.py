@@ -1,17 +1,25 @@
 """A site where two people sign, with OpenSSH's own keys, from its first roles to what leaves."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import click
+import grpc
 import pytest
 
-from dppca.common.kernel.errors import NotApprovedError, SettingError, SignatureError
+from dppca.common.kernel.durable.files import CredentialFolder
+from dppca.common.kernel.errors import NotApprovedError, SettingError, SignatureError, StudyError
+from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.verification.cli import cli as verify
+from dppca.owner.ledger.database import begin_ledger
+from dppca.owner.site.config import load_site
+from tests.support.census import make_release
 from tests.support.commands import answer_of
+from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of
 
 NOT_APPROVED = NotApprovedError.exit_code
@@ -162,3 +170,38 @@ def test_a_site_signs_with_no_machine_key_and_writes_no_statement_into_itself(
     digest = site.run("proposals")[1]["statements"][-1]["statement"]
     assert site.run("withdraw", digest[:10])[1]["statements"][-1]["state"] == "withdrawn"
     assert error_of(site.run("withdraw", "zz"))[0] == SettingError.exit_code
+
+
+def test_a_study_that_pins_the_people_takes_nothing_without_them(
+    site: OwnerSite, curator: Curator, keys: Path
+) -> None:
+    begin(site, keys)
+    digest = site.run("proposals")[1]["roles_sha256"]
+    study = curator.begin(site.name, signatories={site.name: {"needed": 2, "roles": digest}})
+    assert error_of(site.contribute(study))[0] == NOT_APPROVED
+    approve(site, keys, "anna")
+
+    alone = curator.connect(
+        load_credentials(CredentialFolder(site.folder))
+    )  # who has the account, other software
+    with pytest.raises(grpc.RpcError) as refused:
+        alone.contribute(make_release(study), ledger_length=50)
+    assert refused.value.details() == SignatureError.public
+    assert not curator.operator().show(study.name).owners[0].contributed
+    emptied = OwnerSite(Path(shutil.copytree(site.folder, keys.parent / "emptied")), site.name)
+    for path in (*emptied.folder.glob("ledger*"), emptied.folder / "roles.json"):
+        path.unlink()
+    at = load_site(emptied.folder)
+    begin_ledger(at.ledger, lock=at.lock)
+    code, said = error_of(emptied.contribute(study))
+    assert (code, "this site has no roles" in said) == (StudyError.exit_code, True)
+
+    approve(site, keys, "bert")
+    assert site.contribute(study)[0] == 0
+    assert site.contribute(study)[1]["already_stored"] is True
+    code, found = site.run("components", study.name, "--wait", "60")
+    assert code == 0
+    path = site.folder / "studies" / study.name / "components.npz"
+    code, report = site.run("verify", found.get("path", str(path)))
+    (people,) = report["signatories"]
+    assert (people["owner"], people["signed"], people["people"]) == (site.name, 2, 3)

@@ -106,7 +106,7 @@ def test_a_field_that_the_table_varies_has_two_values_in_the_cases() -> None:
     assert once <= {f"{law}Privacy.mechanism" for law in ("Laplace", "Gaussian")}
     sorts = {each.__name__ for each in models_of(Study)}
     joint = {type(joint_study(law).privacy).__name__ for law in JOINT_LAWS}
-    assert sorts - {name.split(".")[0] for name in found} == {"GrownTrees", *joint}
+    assert sorts - {name.split(".")[0] for name in found} == {"GrownTrees", "PinnedRoles", *joint}
 
 
 def test_a_field_that_the_table_does_not_vary_has_a_reason() -> None:

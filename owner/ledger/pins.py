@@ -1,0 +1,76 @@
+"""What a study that pins this site's people gets of the ledger: their signatures. Pure.
+
+A receipt holds all that a verifier needs, and nothing more: the roles from the pinned ones to those
+under which the release was signed, and one signature of each person. Once a statement is used its
+signatures stay, so a release that is sent again has the same bytes.
+"""
+
+from typing import Any
+
+from dppca.common.kernel.consent.pins import Signed, write_chain
+from dppca.common.kernel.consent.roles import Roles
+from dppca.common.kernel.consent.statements import StatementKind
+from dppca.common.kernel.errors import StudyError
+from dppca.common.kernel.study import PinnedRoles, Study
+from dppca.owner.ledger.approvals import Approvals, ProposalRecord
+
+
+def require_pinned(approvals: Approvals, study: Study, owner: str) -> None:
+    """Raise `StudyError` unless this site can sign what a study asks of its people."""
+    pin, roles = (study.signatories or {}).get(owner), approvals.in_force
+    if pin is None:
+        return
+    asked = f"study {study.name} asks that {pin.needed} people of {owner} sign"
+    if roles is None:
+        raise StudyError(f"{asked}, and this site has no roles: see `dppca-owner roles propose`")
+    if not any(each.sha256 == pin.roles for each in approvals.roles):
+        raise StudyError(
+            f"{asked}, of other roles than this site has had: tell its operator the ones that "
+            "`dppca-owner proposals` prints"
+        )
+    if roles.document.needed < pin.needed:
+        raise StudyError(f"{asked}; the roles here ask for {roles.document.needed}")
+    _chain(approvals, pin, roles)
+
+
+def find_consent_of(
+    approvals: Approvals, study: Study, owner: str, consent: str
+) -> dict[str, Any] | None:
+    """Return what a receipt holds of a statement that was used, by its digest; None without a pin.
+
+    Raise `StudyError` if the charge was made before the site had roles, or under others.
+    """
+    pin, record = (study.signatories or {}).get(owner), approvals.records.get(consent)
+    if pin is None:
+        return None
+    if record is None:
+        raise StudyError(
+            f"study {study.name} asks for signatures of people of {owner}, and nobody has signed "
+            "this charge, which is from before its roles: the curator would refuse it"
+        )
+    under = next(
+        each for each in approvals.roles if each.sha256 == record.statement.terms.roles_sha256
+    )
+    people = dict[int, bytes]()
+    for point, signature in record.signatures.items():
+        people.setdefault(under.people[point], signature)
+    release = Signed(record.statement.content, tuple(people.values()))
+    return {"approval": release.document, "roles": _chain(approvals, pin, under)}
+
+
+def _chain(approvals: Approvals, pin: PinnedRoles, last: Roles) -> list[dict[str, Any]]:
+    """Return the roles from the pinned to the last ones."""
+    by_digest = {each.sha256: place for place, each in enumerate(approvals.roles)}
+    if pin.roles not in by_digest or by_digest[pin.roles] > by_digest[last.sha256]:
+        raise StudyError("the roles that the study pins are later than those that signed")
+    versions = approvals.roles[by_digest[pin.roles] : by_digest[last.sha256] + 1]
+    agreed = {
+        each.statement.terms.content_digest: each
+        for each in approvals.records.values()
+        if each.is_in_force and each.statement.terms.kind is StatementKind.ROLES
+    }
+    return write_chain(versions[0], [(each, _signed(agreed[each.sha256])) for each in versions[1:]])
+
+
+def _signed(record: ProposalRecord) -> Signed:
+    return Signed(record.statement.content, tuple(record.signatures.values()))
