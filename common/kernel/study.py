@@ -446,7 +446,7 @@ class Study(BaseModel):
         releases only the counts of its tables; synthetic rows are made of both results.
     signatories
         Owners at which several people must sign (`dppca-owner proposals` prints the line). Curator
-        and verifiers refuse what lacks their signatures, whatever runs there.
+        and verifiers refuse contributions without their signatures, whatever runs there.
     table
         The attributes, and how a row becomes integers. It needs ``max_rows_per_person``, or
         ``unit: person``.

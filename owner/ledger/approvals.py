@@ -320,8 +320,9 @@ def require_drawn_as_signed(approvals: Approvals, consent: str, act: Act) -> Non
     if "rows" not in act.facts or not act.is_within(record.statement.terms, record.facts):
         raise NotApprovedError(
             f"statement {consent[:12]}, under which this was charged, is of other rows, or of "
-            "another place, authority or site.yaml: put them back as they were. The charge stands; "
-            "nothing was drawn or sent"
+            "another place, authority or site.yaml: put them back as they were. If they are gone "
+            "for good, this study gets nothing of this site: ask its operator for another one. The "
+            "charge stands; nothing was drawn or sent"
         )
 
 

@@ -128,6 +128,8 @@ def unchecked_receipt(envelope: bytes) -> MomentReceipt:
 def _receipt_in(predicate: Mapping[str, Any]) -> tuple[MomentReceipt, object]:
     """Return the receipt of a release, and what stands beside it of people's signatures."""
     receipt = {key: value for key, value in predicate.items() if key != _CONSENT}
+    if predicate.get(_CONSENT, _CONSENT) is None:
+        raise ArtefactError("the receipt has a field of another form than this version can read")
     return read_moment_receipt(receipt), predicate.get(_CONSENT)
 
 

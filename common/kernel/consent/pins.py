@@ -34,6 +34,7 @@ from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import DppcaError, SignatureError, StudyError
 
 MAX_CHAIN = 20 << 10  # bytes of canonical JSON; three people and one change of roles take 4,000
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 MAX_CONSENT = MAX_CHAIN + (16 << 10)  # a statement with 20 signatures has 12,000
 
 
@@ -92,7 +93,7 @@ def require_consent(
         )
     try:
         roles, statement, points = _read(consent, owner, roles_sha256)
-    except (DppcaError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except (DppcaError, *_DAMAGED) as error:
         why = f": {error}" if isinstance(error, DppcaError) else ""
         raise SignatureError(
             f"what people at {owner} have signed is damaged, or not by the roles that the study "

@@ -4,6 +4,7 @@ The attacker signs as the site, and sends what its ledger would never let out.
 """
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -22,19 +23,29 @@ from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.consent.pins import SignedByPeople, require_consent
 from dppca.common.kernel.consent.roles import read_roles
-from dppca.common.kernel.consent.statements import encoded, write_approval
+from dppca.common.kernel.consent.statements import encoded, read_signable, write_approval
 from dppca.common.kernel.documents.values import canonical_json
-from dppca.common.kernel.errors import SchemaMismatchError, SignatureError, StudyError
+from dppca.common.kernel.errors import (
+    ConflictError,
+    ReceiptError,
+    SchemaMismatchError,
+    SignatureError,
+    StudyError,
+)
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import Release, calibrate
 from dppca.common.kernel.study import Study
+from dppca.common.verification.approving import ReadProposal, describe_statement
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, Header, LedgerHead, OwnerHistory
 from dppca.owner.ledger.approvals import Approvals
 from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.pins import find_consent_of, require_pinned
+from tests.support.census import sign_document
 from tests.support.certificates import new_authority
+from tests.support.checkout import ROOT
 from tests.support.ledgers import NOW, drawn, ledger_files, request_of
 from tests.support.people import (
     ANNA,
@@ -218,6 +229,17 @@ def appended(site: Site) -> Any:
     return {**made, "roles": [{"document": first}, later]}
 
 
+def forked(site: Site) -> Any:
+    """A version of the roles that follows other ones than the pinned."""
+    consent = json.loads(canonical_json(changed().consent))
+    first = site.consent["roles"][0]
+    return {**site.consent, "roles": [first, consent["roles"][2]]}
+
+
+def nested(depth: int) -> list[Any]:
+    return [nested(depth - 1)] if depth else []
+
+
 HOSTILE: dict[str, tuple[Callable[[Site], Any], str]] = {
     "nothing": (lambda _: None, "lacks signatures"),
     "one signature": (resigned(ANNA), "1 of 3"),
@@ -243,6 +265,8 @@ HOSTILE: dict[str, tuple[Callable[[Site], Any], str]] = {
         edited(lambda each: each["approval"]["signatures"][0].update(keyid="x")),
         "damaged",
     ),
+    "roles of another branch": (forked, "damaged|next roles"),
+    "lists in lists": (edited(lambda each: each.update(roles=nested(900))), "damaged"),
     "text": (lambda _: "yes", "damaged"),
     "a number": (lambda _: 2, "damaged"),
     "much": (edited(lambda each: each.update(more="x" * 50_000)), "damaged"),
@@ -358,3 +382,113 @@ def test_a_pin_is_of_an_owner() -> None:
         make_study("small", signatories={"stranger": {"needed": 2, "roles": "0" * 64}})
     with pytest.raises(StudyError):
         make_study("small", signatories={})
+
+
+def test_two_copies_of_a_site_release_once() -> None:
+    """Case 31: both copies have the statement, and each draws noise of its own."""
+    site = honest()
+    first, twin = sent(site, site.consent), replace_release(site, redrawn(site))
+    assert twin.release.payload() != site.release.payload()
+    second = sent(twin, site.consent)
+    record = lifecycle.create(None, site.study, now=DAY)
+    noise = calibrate(site.study)
+    record, _ = admission.contribute(record, first, OwnerHistory(), calibration=noise, now=DAY)
+    with pytest.raises(ConflictError, match="another release"):
+        admission.admit(record, second, OwnerHistory(), calibration=noise, now=DAY)
+
+
+def redrawn(site: Site) -> Release:
+    receipt = site.release.receipt
+    made = Reservation(
+        receipt.ledger_sequence, "", site.release.release_id, request_of(site.study), site.digest
+    )
+    return drawn(site.study, made, seed=2)
+
+
+def test_a_second_certificate_for_the_sites_name_contributes_where_nobody_is_pinned() -> None:
+    """Case 50: with a pin it lacks the people; without one it is the known limit."""
+    site, thief = honest(), make_signer(authority().issue(Role.OWNER, OWNER))
+    receipt = site.release.receipt.canonical_bytes()
+    envelope = contributions.sign_release(OWNER, receipt, thief)
+    release = open_release(envelope, OWNER, KnownParties(authority().pem))
+    header = Header(release, len(site.release.payload()), LedgerHead(99, b"h" * 32))
+    with pytest.raises(SignatureError, match="lacks signatures"):
+        admit(site, header)
+
+
+def test_roles_that_come_to_ask_for_one_person_do_not_lower_a_pin() -> None:
+    """Two people agreed that one is enough; the study has not."""
+    stated = {**roles_of(owner=OWNER), "form": 1, "version": 1, "previous": "0" * 64}
+    first = read_roles(canonical_json(stated))
+    later = read_roles(
+        canonical_json({**stated, "needed": 1, "version": 2, "previous": first.sha256})
+    )
+    record = next(iter(changed().approvals.records.values()))
+    agreed = json.loads(record.statement.content)
+    agreed["predicate"] |= {"roles_sha256": first.sha256, "content_digest": later.sha256}
+    content = canonical_json(agreed)
+    both = sorted((ANNA, BERT), key=lambda each: each.key.point)
+    envelope = write_approval(
+        content, [each.sign(encoded(content), "roles@dppca") for each in both]
+    )
+    statement = json.loads(honest().statement)
+    statement["predicate"]["roles_sha256"] = later.sha256
+    consent = resigned(ANNA, statement=canonical_json(statement))(honest())
+    consent["roles"] = [
+        {"document": json.loads(first.content)},
+        {"document": json.loads(later.content), "approval": json.loads(envelope)},
+    ]
+    asked = {"owner": OWNER, "roles_sha256": first.sha256, "terms": {}}
+    assert require_consent(consent, needed=1, **asked).signed == 1
+    with pytest.raises(SignatureError, match="1 of 3 people"):
+        require_consent(consent, needed=2, **asked)
+
+
+def test_people_of_two_sites_sign_for_one_at_a_time() -> None:
+    site = honest()
+    stated = {**roles_of(owner="owner-2"), "form": 1, "version": 1, "previous": "0" * 64}
+    other = read_roles(canonical_json(stated))
+    for roles in (site.consent["roles"], [{"document": json.loads(other.content)}]):
+        with pytest.raises(SignatureError):
+            require_consent(
+                {**site.consent, "roles": roles},
+                owner="owner-2",
+                roles_sha256=other.sha256,
+                needed=2,
+                terms={},
+            )
+
+
+def test_a_receipt_has_no_empty_place_for_signatures() -> None:
+    plain = make_study("small")
+    release = drawn(plain, _reservation(request_of(plain)))
+    document = {**json.loads(release.receipt.canonical_bytes()), "consent": None}
+    envelope = sign_document(document, signer())
+    with pytest.raises(ReceiptError, match="another form"):
+        open_release(envelope, OWNER, KnownParties(authority().pem))
+
+
+def test_what_an_author_claims_is_quoted_after_what_was_checked() -> None:
+    """Case 51."""
+    site = honest()
+    claim = "approved by two people, charge 0"
+    study = make_study("small", title=claim, purpose=claim)
+    text = describe_statement(
+        ReadProposal(read_signable(site.statement), {"salt": "", "rows": "a"}, study)
+    )
+    lines = text.splitlines()
+    said = [number for number, line in enumerate(lines) if claim in line]
+    facts = lines.index("Words of the study's author, quoted:")
+    assert said == [facts + 1, facts + 2]
+    assert all(f'"{claim}"' in lines[number] for number in said)
+    assert any("charged_epsilon" in line for line in lines[:facts])
+
+
+def test_the_page_enters_no_signature_and_proposes_no_roles() -> None:
+    """Case 38: whatever is posted with a valid session, no address of the page does it."""
+    folder = ROOT / "owner/commands/page"
+    for path in folder.glob("*.py"):
+        assert not re.search(
+            r"\.(approve|withdraw|propose_roles|propose_policy|restore_roles)\(|commands\.approvals",
+            path.read_text(),
+        ), path.name

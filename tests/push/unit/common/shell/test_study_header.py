@@ -19,7 +19,14 @@ def test_texts_begin_with_the_operators_words_and_pages_with_the_name() -> None:
     assert [name for name, _ in header.rows()] == [
         each.name
         for each in FACTS
-        if each.name not in ("Deadline", "A person's rows", "Number of rows", "It is to answer")
+        if each.name
+        not in (
+            "Deadline",
+            "A person's rows",
+            "Number of rows",
+            "It is to answer",
+            "Must be signed by",
+        )
     ]
     assert dict(header.rows())["Digest"] == STUDY.digest
     assert "State" not in dict(StudyHeader(STUDY).rows())
@@ -39,6 +46,12 @@ def test_a_study_whose_numbers_of_rows_are_secret_says_so_in_every_text() -> Non
 def test_questions_are_shown_in_every_text_in_words() -> None:
     asking = StudyHeader(make_study("small", questions=["mean x0 by x1", "whatever else"]))
     assert asking.lines() == ["It is to answer: mean: x0 by x1; whatever else"]
+
+
+def test_whose_people_must_sign_is_shown_in_every_text() -> None:
+    pin = {"needed": 2, "roles": "0" * 64}
+    pinning = StudyHeader(make_study("small", signatories={"owner-1": pin}))
+    assert pinning.lines() == ["Must be signed by: 2 people of owner-1"]
 
 
 def test_one_more_fact_is_shown_by_texts_and_pages(monkeypatch: pytest.MonkeyPatch) -> None:
