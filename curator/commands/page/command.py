@@ -28,9 +28,11 @@ def page(port: int, curator: str, credentials: Path, *, as_json: bool) -> None:
     from dppca.common.pages.rendering import check_server
 
     check_server()
+    from dppca.common.verification.dossier.writing import ANSWERS
     from dppca.curator.commands.page.routes import OperatorApp
 
     with as_operator(curator, credentials) as client:
-        pages = OperatorApp(client, curator, ca=credentials_in(credentials).ca)
+        authority, answers = credentials_in(credentials).ca, credentials / ANSWERS
+        pages = OperatorApp(client, curator, ca=authority, answers=answers)
         document = serve_page(pages.application(), pages.session, port=port)
     emit(document, "The page has ended.", as_json=as_json)

@@ -23,8 +23,9 @@ from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.server import PageApp
 from dppca.common.shell.study_header import StudyHeader
 from dppca.common.verification.components import kept_components, nothing_in
+from dppca.common.verification.dossier.writing import ANSWERS, dossier_archive
 from dppca.common.verification.estimate_form import PageQuestion, csv_headers, csv_text, form_values
-from dppca.common.verification.files import verify_file
+from dppca.common.verification.files import check_file, verify_file
 from dppca.curator.operator.client import OperatorClient
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
 
@@ -73,12 +74,22 @@ class OperatorApp(PageApp):
         Address of the curator.
     ca
         PEM of the authority that certified the parties.
+    answers
+        File of what a dossier asks for.
     """
 
-    def __init__(self, client: OperatorClient, address: str, *, ca: bytes) -> None:
+    def __init__(
+        self,
+        client: OperatorClient,
+        address: str,
+        *,
+        ca: bytes,
+        answers: Path = Path(ANSWERS),
+    ) -> None:
         super().__init__(TEMPLATES, who=f"Curator {address}", links={"Refusals": "/refusals"})
         self._client = client
         self._ca = ca
+        self._answers = answers
         self._outcomes: dict[str, Outcome] = {}
         self._firsts: dict[str, Study] = {}
         self._seen: tuple[Sequence[ListedStudy], datetime | None] = (), None
@@ -91,6 +102,7 @@ class OperatorApp(PageApp):
             Route("/study/{name}", self._study),
             Route("/study/{name}/estimates", self._estimates),
             Route("/study/{name}/estimates.csv", self._estimates_csv),
+            Route("/study/{name}/dossier", self._dossier),
         ]
         return self.guarded(routes)
 
@@ -154,6 +166,16 @@ class OperatorApp(PageApp):
         published, fields = self._published(request), request.query_params.multi_items()
         text = csv_text(published, PageQuestion.read(fields))
         return Response(text, headers=csv_headers(published))
+
+    def _dossier(self, request: Request) -> Response:
+        """Give the dossier of the components, as an archive."""
+        study = self._published(request).study
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "components.npz"
+            self._client.download_components(study.name, path)
+            content = dossier_archive(check_file(path, ca=self._ca), self._answers)
+        headers = {"content-disposition": f'attachment; filename="dossier-{study.name}.zip"'}
+        return Response(content, headers=headers, media_type="application/zip")
 
     def _published(self, request: Request) -> Published:
         """Return a study and its verified result; `NotReadyError` before there is one."""

@@ -1,10 +1,17 @@
 """What an operator's page says of owners, and of times that do not exist."""
 
+import html
+import io
+import zipfile
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from dppca import write_dossier
+from dppca.common.kernel.attestation.envelopes import write_signed
+from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
@@ -14,6 +21,7 @@ from dppca.curator.commands.page.routes import OperatorApp, describe_owner
 from dppca.curator.operator.client import OperatorClient
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
 from tests.support.asgi import ask
+from tests.support.sites import ProvedSite
 from tests.support.studies import make_study
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -67,3 +75,40 @@ def test_the_page_says_what_the_curator_is_that_it_shows(version: str) -> None:
     answer = ask(pages.application(), f"{pages.session.place}/", cookie=cookie)
     assert answer.status == 200
     assert ("curator runs DPPCA 0.1.0" in answer.body) == (version != VERSION)
+
+
+def test_a_dossier_asks_first_and_is_then_what_verify_writes(
+    proved: ProvedSite, tmp_path: Path
+) -> None:
+    study, answers = proved.study, tmp_path / "dossier.yaml"
+    summary = pb.StudySummary(name=study.name, state=state_to_wire(StudyState.DECOMPOSED), owners=2)
+    shown = pb.ShowStudyResponse(summary=summary, document=study.canonical_bytes())
+
+    class Hub:
+        def show(self, name: str) -> StudyDetails:
+            assert name == study.name
+            return read_message(StudyDetails, shown)
+
+        def download_components(self, name: str, path: Path) -> Any:
+            assert name == study.name
+            write_signed(path, proved.signed)
+            return result_from_bytes(proved.signed.content, study)
+
+    pages = OperatorApp(cast("OperatorClient", Hub()), "hub:7443", ca=proved.ca, answers=answers)
+    cookie, place = f"{COOKIE}={pages.session.cookie}", pages.session.place
+    get = lambda: ask(  # noqa: E731
+        pages.application(), f"{place}/study/{study.name}/dossier", cookie=cookie
+    )
+    asked = get()
+    assert asked.status != 200
+    assert str(answers) in html.unescape(asked.body)
+    lines = ["curators: [Hub]", "authors: [A]", "region: here", "purpose:"]
+    lines += [f"  {study.name}: to try", "published:", f"  {study.name}: 2026-11-30", ""]
+    answers.write_text("\n".join(lines))
+    got = get()
+    assert (got.status, got.headers["content-type"]) == (200, "application/zip")
+    made = proved.components
+    written = write_dossier(made, tmp_path / "out", ca=proved.ca, answers=answers)
+    with zipfile.ZipFile(io.BytesIO(got.content)) as archive:
+        assert archive.namelist() == [path.name for path in written]
+        assert all(archive.read(each.name) == each.read_bytes() for each in written)
