@@ -102,11 +102,11 @@ def issue(
     days: int,
     now: datetime,
 ) -> MadeCertificate:
-    """Create a key, a certificate and ``ca.pem`` for the curator or an operator.
+    """Create a key, a certificate and ``ca.pem`` for the curator, an operator or an auditor.
 
     ``folder`` is the authority's; ``output`` receives ``certificate.pem``, ``key.pem`` (mode 0600)
     and ``ca.pem``. ``hosts`` are the names and addresses that owners dial: at least one for a
-    curator, none for an operator. Raise `SettingError` for an owner (its key must not be made
+    curator, none for others. Raise `SettingError` for an owner (its key must not be made
     here), a bad name or host, or files that exist.
     """
     if identity.role is Role.OWNER:
@@ -116,7 +116,7 @@ def issue(
     if (identity.role is Role.CURATOR) != bool(hosts):
         raise SettingError(
             "a curator's certificate needs --host for every name that owners dial; "
-            + ("an operator's takes none" if hosts else "give at least one")
+            + (f"an {identity.role.value}'s takes none" if hosts else "give at least one")
         )
     for name in (CA, KEY, CERTIFICATE):
         require_no_file(output / name)

@@ -86,7 +86,10 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
 @pki.command()
 @_DIRECTORY
 @click.option(
-    "--role", type=click.Choice(["curator", "operator"]), required=True, help="Role of the party."
+    "--role",
+    type=click.Choice(["curator", "operator", "auditor"]),
+    required=True,
+    help="Role of the party.",
 )
 @click.option("--name", required=True, help="Name of the party.")
 @click.option(
@@ -110,7 +113,7 @@ def issue(
     *,
     as_json: bool,
 ) -> None:
-    """Make a key and a certificate for a curator or an operator.
+    """Make a key and a certificate for a curator, an operator, or an auditor, who only reads.
 
     \b
     Example:
@@ -249,7 +252,7 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
 @click.option("--name", default=None, help="Revoke all certificates of this party.")
 @click.option(
     "--role",
-    type=click.Choice(["owner", "operator", "curator"]),
+    type=click.Choice(["owner", "operator", "curator", "auditor"]),
     default="owner",
     show_default=True,
     help="With --name: role of the party.",

@@ -73,13 +73,20 @@ def as_operator(
 
     ``warn`` is told what is unusual about the curator, such as an older version.
     """
-    from dppca.common.kernel.identity.tls import Role, check_credentials
+    from dppca.common.kernel.identity.tls import (
+        Role,
+        check_credentials,
+        parse_certificate,
+        parse_identity,
+    )
     from dppca.curator.config import parse_address
     from dppca.curator.operator.client import OperatorClient
 
     parse_address(curator)
     loaded = credentials_in(credentials)
-    check_credentials(loaded, role=Role.OPERATOR, name=None, now=utc_now())
+    own = parse_identity(parse_certificate(loaded.certificate)).role
+    role = Role.AUDITOR if own is Role.AUDITOR else Role.OPERATOR  # the curator says what it may
+    check_credentials(loaded, role=role, name=None, now=utc_now())
     return OperatorClient(curator, loaded, warn=warn)
 
 

@@ -1,4 +1,4 @@
-"""RPCs for operators."""
+"""RPCs for operators; auditors may call those that read."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -31,7 +31,7 @@ from dppca.curator.study.study_record import StudyRecord
 
 
 class AdminService(rpc.AdminServicer):
-    """RPCs for operators."""
+    """RPCs for operators; auditors may call those that read."""
 
     def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
         self.refusals = refusals
@@ -69,7 +69,7 @@ class AdminService(rpc.AdminServicer):
             digest=record.digest, already_stored=existed, greeting=self._studies.greet()
         )
 
-    @unary(Role.OPERATOR)
+    @unary(Role.OPERATOR, Role.AUDITOR)
     async def ShowStudy(  # noqa: N802
         self, request: pb.ShowStudyRequest, caller: Caller
     ) -> pb.ShowStudyResponse:
@@ -105,11 +105,11 @@ class AdminService(rpc.AdminServicer):
         log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))
 
-    @server_stream(Role.OPERATOR)
+    @server_stream(Role.OPERATOR, Role.AUDITOR)
     async def ShowOwner(  # noqa: N802
         self,
         request: pb.ShowOwnerRequest,
-        caller: Caller,  # noqa: ARG002 - any operator
+        caller: Caller,  # noqa: ARG002 - any operator or auditor
     ) -> AsyncGenerator[pb.ShowOwnerResponse]:
         """Stream the record of an owner's ledger in pages."""
         store = self._studies.store
@@ -132,7 +132,7 @@ class AdminService(rpc.AdminServicer):
         )
         return pb.SettleLedgerResponse(settlement=settlement_to_wire(settled))
 
-    @unary(Role.OPERATOR)
+    @unary(Role.OPERATOR, Role.AUDITOR)
     async def ListRefusals(  # noqa: N802
         self, request: pb.ListRefusalsRequest, caller: Caller
     ) -> pb.ListRefusalsResponse:

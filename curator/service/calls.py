@@ -193,6 +193,13 @@ class _Call:
             raise PermissionDeniedError(
                 f"{self._method} is for role {allowed}, not {identity.role.value}"
             )
+        if identity.role is Role.AUDITOR:
+            log_event(
+                "auditor looked",
+                limit=(identity, self._method),
+                auditor=identity.name,
+                method=self._method,
+            )
         certificate = next(iter(context["x509_pem_cert"]))  # there, or peer_identity had refused
         return Caller(identity, self._context.time_remaining(), certificate, self._note_study)
 
@@ -352,9 +359,9 @@ class AuthInterceptor(ServerInterceptor):
         try:
             certificate = self._authenticator.admit(context.auth_context())
             party = _party_text(certificate.identity)
-            if _is_owner(certificate):
+            if certificate.identity.role is Role.OWNER:
                 self._refusals.called.add(certificate.identity.name)
-            with self._count_call(party, is_owner=_is_owner(certificate)):
+            with self._count_call(party, is_owner=_shares_places(certificate)):
                 async with aclosing(self._admit_messages(messages, certificate)) as incoming:
                     yield certificate, incoming
         except DppcaError as error:
@@ -377,7 +384,7 @@ class AuthInterceptor(ServerInterceptor):
             while True:
                 async with (
                     self._party_read_slots[_party_text(certificate.identity)],
-                    self._read_slots[_is_owner(certificate)],
+                    self._read_slots[_shares_places(certificate)],
                 ):
                     message = await self._next_message(incoming)
                 self._authenticator.require_valid(certificate)
@@ -433,8 +440,9 @@ def _party_text(identity: Identity) -> str:
     return f"{identity.role.value}:{identity.name}"
 
 
-def _is_owner(certificate: PeerCertificate) -> bool:
-    return certificate.identity.role is Role.OWNER
+def _shares_places(certificate: PeerCertificate) -> bool:
+    """Return True for all but operators, of whom some places are their own."""
+    return certificate.identity.role is not Role.OPERATOR
 
 
 async def _only_message(incoming: AsyncIterator[Any]) -> Any:

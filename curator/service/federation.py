@@ -1,4 +1,4 @@
-"""RPCs for owners; operators may call those that read.
+"""RPCs for owners; operators may call those that read, auditors those without rows or sums.
 
 The order in every upload: identify the caller, check the header's form, the caps and the protocol's
 rules; only then is the first byte accepted. Bytes go to a file as they arrive. When all have
@@ -72,7 +72,7 @@ ANSWER_MARGIN_S = 0.25
 
 
 class FederationService(rpc.FederationServicer):
-    """RPCs for owners; operators may call those that read."""
+    """RPCs for owners; operators may call those that read, auditors those without rows or sums."""
 
     def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
         self.refusals = refusals
@@ -89,7 +89,7 @@ class FederationService(rpc.FederationServicer):
         # One thread for each upload, so that no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
-    @unary(Role.OWNER, Role.OPERATOR)
+    @unary(Role.OWNER, Role.OPERATOR, Role.AUDITOR)
     async def ListStudies(  # noqa: N802 - the names of RPCs are the .proto's
         self, request: pb.ListStudiesRequest, caller: Caller
     ) -> pb.ListStudiesResponse:
@@ -108,7 +108,7 @@ class FederationService(rpc.FederationServicer):
             greeting=self._studies.greet(),
         )
 
-    @unary(Role.OWNER, Role.OPERATOR)
+    @unary(Role.OWNER, Role.OPERATOR, Role.AUDITOR)
     async def GetStudy(  # noqa: N802
         self, request: pb.GetStudyRequest, caller: Caller
     ) -> pb.GetStudyResponse:
@@ -233,7 +233,7 @@ class FederationService(rpc.FederationServicer):
             already_stored=verdict is OpeningDecision.ALREADY_STORED,
         )
 
-    @unary(Role.OWNER, Role.OPERATOR)
+    @unary(Role.OWNER, Role.OPERATOR, Role.AUDITOR)
     async def GetResult(  # noqa: N802
         self, request: pb.GetResultRequest, caller: Caller
     ) -> pb.GetResultResponse:

@@ -39,6 +39,8 @@ class Role(StrEnum):
     OWNER = "owner"
     OPERATOR = "operator"
     CURATOR = "curator"
+    AUDITOR = "auditor"
+    """Reads at the curator what an operator reads of studies and owners, and changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

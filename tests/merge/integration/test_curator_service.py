@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pyarrow as pa
@@ -452,6 +453,39 @@ def test_roles_may_do_what_is_theirs_only(
     ]
     for call in calls:
         assert refused(call) == ("PERMISSION_DENIED", "PermissionDeniedError")
+
+
+AUDITED = {"ListStudies", "GetStudy", "GetResult", "ShowStudy", "ShowOwner", "ListRefusals"}
+
+
+def every_call(party: Party) -> dict[str, Callable[[], object]]:
+    """Each call that a curator has, by its name, with an empty request."""
+    found: dict[str, Callable[[], object]] = {}
+    for service, stub in (("Federation", party.federation), ("Admin", party.admin)):
+        for method in pb.DESCRIPTOR.services_by_name[service].methods:
+            request = getattr(pb, method.input_type.name)()
+            asked = iter([request]) if method.client_streaming else request
+            call = partial(getattr(stub, method.name), asked, timeout=WAIT_S)
+            found[method.name] = partial(_all_of, call, streams=method.server_streaming)
+    return found
+
+
+def _all_of(call: Callable[[], Any], *, streams: bool) -> object:
+    return list(call()) if streams else call()
+
+
+def test_an_auditor_reads_what_is_listed_and_nothing_else(curator: Curator, study: Study) -> None:
+    auditor = curator.party("aud", Role.AUDITOR)
+    calls = every_call(auditor)
+    assert set(calls) > AUDITED
+    for name in sorted(calls.keys() - AUDITED):
+        assert refused(calls[name]) == ("PERMISSION_DENIED", "PermissionDeniedError"), name
+    for name in sorted(AUDITED - {"ShowStudy", "GetStudy", "GetResult"}):
+        calls[name]()
+    assert auditor.show(study.name).summary.name == study.name
+    assert auditor.find(name=study.name).document == study.canonical_bytes()
+    assert auditor.result(study, wait_s=0).missing
+    assert study.name in {each.name for each in auditor.list_studies().studies}
 
 
 def test_certificates_that_name_nobody_are_refused(curator: Curator) -> None:
