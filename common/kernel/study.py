@@ -31,7 +31,7 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.kernel.consent.roles import MOST_PEOPLE
+from dppca.common.kernel.consent.signed_people import MOST_PEOPLE
 from dppca.common.kernel.documents.amounts import decimal_text, parse_positive
 from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.stated import Stated
@@ -446,7 +446,7 @@ class Study(BaseModel):
         releases only the counts of its tables; synthetic rows are made of both results.
     signatories
         Owners at which several people must sign (`dppca-owner proposals` prints the line). Curator
-        and verifiers refuse contributions without their signatures, whatever runs there.
+        and verifiers refuse contributions and models without their signatures, whatever runs there.
     table
         The attributes, and how a row becomes integers. It needs ``max_rows_per_person``, or
         ``unit: person``.

@@ -20,6 +20,7 @@ import numpy as np
 from dppca.common.analysis.estimators.base.weight_noise import count_machines
 from dppca.common.kernel.attestation.claims import require_equal
 from dppca.common.kernel.attestation.components import VerifiedReceipt, check_components
+from dppca.common.kernel.attestation.contributions import require_people
 from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
@@ -31,6 +32,7 @@ from dppca.common.kernel.attestation.envelopes import (
 )
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import Signer
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
@@ -59,19 +61,27 @@ from dppca.common.verification.weights import (
 
 
 def sign_model(
-    name: str, archive: bytes, receipt: Mapping[str, Any], components: bytes | None, signer: Signer
+    name: str,
+    archive: bytes,
+    receipt: Mapping[str, Any],
+    components: bytes | None,
+    signer: Signer,
+    consent: Mapping[str, Any] | None = None,
 ) -> SignedFile:
     """Return a model's file and its envelope.
 
     ``name`` is the file's, without a folder; ``archive`` are the bytes in the ledger; ``receipt``
-    is the model's; ``components`` is the envelope of the components that the model is trained on.
+    is the model's; ``components`` is the envelope of the components that the model is trained on;
+    ``consent`` is what people of the site have signed, where the study pins them.
     """
-    return sign_file(name, archive, Claim.MODEL, _claims(receipt, embed(components)), signer)
+    claims = _claims(receipt, embed(components), {} if consent is None else {"consent": consent})
+    return sign_file(name, archive, Claim.MODEL, claims, signer)
 
 
-def _claims(receipt: object, components: object) -> dict[str, object]:
-    """Return the only possible claims of a model's envelope."""
+def _claims(receipt: object, components: object, by: Mapping[str, Any]) -> dict[str, object]:
+    """Return the only possible claims of a model's envelope; ``by`` is what people signed of it."""
     return {
+        **by,
         "kind": KIND,
         "version": VERSION,
         "label": Label.RELEASED.value,
@@ -105,13 +115,23 @@ def verify_model(
     document = archive.metadata.get("receipt")
     if not isinstance(document, dict) or document != claims.get("receipt"):
         raise ReceiptError("the model holds another receipt than its envelope")
-    expected = _claims(document, claims.get("components_envelope"))
+    by = {key: claims[key] for key in ("consent",) if claims.get(key) is not None}
+    expected = _claims(document, claims.get("components_envelope"), by)
     require_equal(expected, claims, what="the envelope of the model")
     maker = archive.metadata.get("owner", who.name)  # 0.1.0 wrote none
     if maker != who.name:
         raise SignatureError(f"owner {who.name} signed the model, which owner {maker} made")
     try:
-        return checked, _check_weights(archive, document, checked)
+        receipt = _check_weights(archive, document, checked)
+        require_people(
+            checked.study,
+            who.name,
+            receipt,
+            by.get("consent"),
+            kind=StatementKind.MODEL,
+            terms={},
+        )
+        return checked, receipt
     except (AlteredError, ReceiptError, SignatureError):
         raise
     except (*ARCHIVE_ERRORS, ArithmeticError, DppcaError) as error:

@@ -35,7 +35,7 @@ spares: 0                           # openers that may never come back
 # open_by: 2030-02-07T12:00:00+00:00  # until when the study waits for openers
 # `dppca-curator study assemble` then adds the owners' keys.
 
-# signatories: {owner-1: {needed: 2, roles: 0123...}} # two people sign there
+# signatories: {owner-1: {needed: 2, roles: 0123...}} # two sign
 
 overlap: false                        # true if one person may have rows at several owners
 

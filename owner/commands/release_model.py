@@ -28,6 +28,7 @@ from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import Ledger, StoredRelease
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.file import read_history
+from dppca.owner.ledger.pins import find_consent_of, require_pinned
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
 from dppca.owner.models.training import TrainingRows
@@ -136,6 +137,7 @@ class AskedModel:
         """See `AskedRelease`; the curator is asked only if the ledger was never compared."""
         site, study, data_set = self.site, self.request.study, self.data_set
         require_newest_ledger(site)
+        require_pinned(history.approvals, study, site.name)
         table = open_table(data_set.source, study.table)
         result, digest = self.components
         release = plan_release(
@@ -161,7 +163,9 @@ class AskedModel:
         """Write the file (`AskedRelease`); the same bytes each time."""
         receipt, envelope = json.loads(stored.receipt), self.components[0].envelope
         checkpoint("write")
-        model = sign_model(self.path.name, stored.payload, receipt, envelope, self.signer)
+        signed, by = ledger.history().approvals, stored.reservation.consent
+        consent = find_consent_of(signed, self.request.study, self.site.name, by)
+        model = sign_model(self.path.name, stored.payload, receipt, envelope, self.signer, consent)
         write_model(model, self.path)
         return ReleasedModelDocument(
             **stored_charge(lambda: self.policy, ledger.history(), stored),

@@ -5,14 +5,18 @@ under which the release was signed, and one signature of each person. Once a sta
 signatures stay, so a release that is sent again has the same bytes.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from dppca.common.kernel.consent.pins import Signed, write_chain
-from dppca.common.kernel.consent.roles import Roles
-from dppca.common.kernel.consent.statements import StatementKind
+from typing import TYPE_CHECKING, Any
+
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.errors import StudyError
-from dppca.common.kernel.study import PinnedRoles, Study
-from dppca.owner.ledger.approvals import Approvals, ProposalRecord
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.consent.pins import Signed
+    from dppca.common.kernel.consent.roles import Roles
+    from dppca.common.kernel.study import PinnedRoles, Study
+    from dppca.owner.ledger.approvals import Approvals, ProposalRecord
 
 
 def require_pinned(approvals: Approvals, study: Study, owner: str) -> None:
@@ -51,6 +55,8 @@ def find_consent_of(
     under = next(
         each for each in approvals.roles if each.sha256 == record.statement.terms.roles_sha256
     )
+    from dppca.common.kernel.consent.pins import Signed  # few studies pin anybody
+
     people = dict[int, bytes]()
     for point, signature in record.signatures.items():
         people.setdefault(under.people[point], signature)
@@ -60,6 +66,8 @@ def find_consent_of(
 
 def _chain(approvals: Approvals, pin: PinnedRoles, last: Roles) -> list[dict[str, Any]]:
     """Return the roles from the pinned to the last ones."""
+    from dppca.common.kernel.consent.pins import Signed, write_chain
+
     by_digest = {each.sha256: place for place, each in enumerate(approvals.roles)}
     if pin.roles not in by_digest or by_digest[pin.roles] > by_digest[last.sha256]:
         raise StudyError("the roles that the study pins are later than those that signed")
@@ -69,8 +77,8 @@ def _chain(approvals: Approvals, pin: PinnedRoles, last: Roles) -> list[dict[str
         for each in approvals.records.values()
         if each.is_in_force and each.statement.terms.kind is StatementKind.ROLES
     }
-    return write_chain(versions[0], [(each, _signed(agreed[each.sha256])) for each in versions[1:]])
 
+    def signed(record: ProposalRecord) -> Signed:
+        return Signed(record.statement.content, tuple(record.signatures.values()))
 
-def _signed(record: ProposalRecord) -> Signed:
-    return Signed(record.statement.content, tuple(record.signatures.values()))
+    return write_chain(versions[0], [(each, signed(agreed[each.sha256])) for each in versions[1:]])

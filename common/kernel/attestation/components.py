@@ -49,7 +49,7 @@ from dppca.common.kernel.attestation.sums import (
     read_terms,
     require_evidence,
 )
-from dppca.common.kernel.consent.pins import SignedByPeople
+from dppca.common.kernel.consent.signed_people import SignedByPeople
 from dppca.common.kernel.documents.values import canonical_json, to_document
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.kernel.identity.tls import Identity, Role

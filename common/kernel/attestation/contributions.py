@@ -18,7 +18,7 @@ listed.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dppca.common.kernel.attestation.documents import Acknowledged, Verification
 from dppca.common.kernel.attestation.envelopes import (
@@ -30,8 +30,8 @@ from dppca.common.kernel.attestation.envelopes import (
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.attestation.signatures import Signer
-from dppca.common.kernel.consent.pins import SignedByPeople, require_consent
-from dppca.common.kernel.consent.statements import StatementKind
+from dppca.common.kernel.consent.signed_people import SignedByPeople
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.errors import (
     ArtefactError,
     ContradictionError,
@@ -40,8 +40,11 @@ from dppca.common.kernel.errors import (
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Identity, Role
+from dppca.common.kernel.privacy.receipts import Receipt
 from dppca.common.kernel.privacy.release import MomentReceipt, read_moment_receipt
-from dppca.common.kernel.study import Study
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.study import Study
 
 MAX_BYTES = 64 << 10  # of an acknowledgement's envelope
 _ACKNOWLEDGEMENT, _CONSENT = "the acknowledgement", "consent"
@@ -133,38 +136,57 @@ def _receipt_in(predicate: Mapping[str, Any]) -> tuple[MomentReceipt, object]:
     return read_moment_receipt(receipt), predicate.get(_CONSENT)
 
 
-def require_signatories(study: Study, release: SignedRelease) -> SignedByPeople | None:
+def require_signatories(study: "Study", release: SignedRelease) -> SignedByPeople | None:
     """Return the people who have signed a release, as its study asks; None where it asks nobody.
 
-    Raise `SignatureError` if the study asks for more, or `ReceiptError` if it asks for nothing and
-    something is there.
+    Raise as `require_people`.
     """
-    receipt, pin = release.receipt, (study.signatories or {}).get(release.owner)
-    if pin is None:
-        if release.consent is not None:
-            raise ReceiptError(f"the receipt of {release.owner} has signatures of people there")
-        return None
-    noise = receipt.noise
     terms = {
-        "kind": StatementKind.CONTRIBUTION,
-        "study": study.name,
         "study_digest": study.digest,
         "content_digest": study.digest,
+        "colluders": study.privacy.colluders,
+        "honest": study.n_honest_owners,
+    }
+    kind, receipt = StatementKind.CONTRIBUTION, release.receipt
+    return require_people(study, release.owner, receipt, release.consent, kind=kind, terms=terms)
+
+
+def require_people(
+    study: "Study",
+    owner: str,
+    receipt: Receipt[Any],
+    consent: object,
+    *,
+    kind: StatementKind,
+    terms: Mapping[str, object],
+) -> SignedByPeople | None:
+    """Return the people of an owner who have signed what has a receipt; None if nobody is pinned.
+
+    ``terms`` are what a statement says of this kind of release beside its noise. Raise
+    `SignatureError` if the study asks for more, or `ReceiptError` if it asks for nothing and
+    something is there.
+    """
+    pin = (study.signatories or {}).get(owner)
+    if pin is None:
+        if consent is not None:
+            raise ReceiptError(f"the receipt of {owner} has signatures of people there")
+        return None
+    from dppca.common.kernel.consent.pins import require_consent  # few studies pin anybody
+
+    noise = receipt.noise
+    asked = {
+        **terms,
+        "kind": kind,
+        "study": study.name,
         "release_id": receipt.release_id,
         "mechanism": noise.mechanism,
         "epsilon": noise.epsilon,
         "delta": noise.delta,
         "charged_epsilon": noise.charged_epsilon,
         "charged_rho": noise.charged_rho,
-        "colluders": study.privacy.colluders,
-        "honest": study.n_honest_owners,
     }
     return require_consent(
-        release.consent,
-        owner=release.owner,
-        roles_sha256=pin.roles,
-        needed=pin.needed,
-        terms=terms,
+        consent, owner=owner, roles_sha256=pin.roles, needed=pin.needed, terms=asked
     )
 
 

@@ -12,7 +12,7 @@ from dppca.common.kernel.attestation.claims import (
 from dppca.common.kernel.attestation.parties import MetCertificate
 from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.attestation.signatures import VouchingAuthority
-from dppca.common.kernel.consent.pins import SignedByPeople
+from dppca.common.kernel.consent.signed_people import SignedByPeople
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.collusion import Collusion

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.attestation.archives import array_in, read_archive
 from dppca.common.kernel.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
-from dppca.common.kernel.consent.pins import MAX_CONSENT
+from dppca.common.kernel.consent.signed_people import MAX_CONSENT
 from dppca.common.kernel.documents.values import DigestText, canonical_json
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.moments.moments import (

@@ -20,12 +20,13 @@ still count until the next study pins those. Whether a statement had expired, on
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from dppca.common.kernel.consent.roles import Roles, is_agreed, read_roles, require_successor
+from dppca.common.kernel.consent.signed_people import MAX_CHAIN, MAX_CONSENT, SignedByPeople
+from dppca.common.kernel.consent.statement_kinds import StatementKind
 from dppca.common.kernel.consent.statements import (
     SignableStatement,
-    StatementKind,
     find_signer,
     read_approval,
     write_approval,
@@ -33,19 +34,7 @@ from dppca.common.kernel.consent.statements import (
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import DppcaError, SignatureError, StudyError
 
-MAX_CHAIN = 20 << 10  # bytes of canonical JSON; three people and one change of roles take 4,000
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-MAX_CONSENT = MAX_CHAIN + (16 << 10)  # a statement with 20 signatures has 12,000
-
-
-@dataclass(frozen=True, slots=True)
-class SignedByPeople:
-    """People of a site who have signed a release, under roles that the study pins."""
-
-    owner: Annotated[str, "name of the owner"]
-    signed: Annotated[int, "people who have signed"]
-    people: Annotated[int, "people of the roles"]
-    roles_version: Annotated[int, "version of the roles under which they signed"]
 
 
 @dataclass(frozen=True, slots=True)

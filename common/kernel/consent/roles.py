@@ -26,13 +26,13 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
 
 from dppca.common.kernel.consent.openssh import MAX_KEY, read_line
+from dppca.common.kernel.consent.signed_people import MOST_PEOPLE
 from dppca.common.kernel.documents.names import check_visible, is_party_name
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import SettingError
 
 FIRST = "0" * 64
 """Stands in the first version for the digest of the version before it."""
-MOST_PEOPLE = 20  # of a site's roles
 MOST_DAYS = 400  # until a review: a year, and time to come together
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Group = Annotated[str, Field(min_length=1, max_length=64)]

@@ -10,6 +10,14 @@ import click
 import grpc
 import pytest
 
+from dppca.common.kernel.attestation.envelopes import (
+    Claim,
+    read_envelope,
+    sign_file,
+    unchecked_predicate,
+    write_signed,
+)
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import NotApprovedError, SettingError, SignatureError, StudyError
 from dppca.common.kernel.identity.tls import load_credentials
@@ -205,3 +213,30 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
     code, report = site.run("verify", found.get("path", str(path)))
     (people,) = report["signatories"]
     assert (people["owner"], people["signed"], people["people"]) == (site.name, 2, 3)
+
+    asked = (
+        "train",
+        study.name,
+        "--target",
+        "sex",
+        "--method",
+        "dp-svm",
+        "--epsilon",
+        "1",
+        "--yes",
+    )
+    model = keys.parent / "model.skops"
+    asked = (*asked, "--output", str(model))
+    assert error_of(site.run(*asked))[0] == NOT_APPROVED
+    approve(site, keys, "bert", "cora")
+    assert site.run(*asked)[0] == 0
+    assert site.run("verify", str(model))[0] == 0
+    claims = read_stated_claims(model)
+    del claims["consent"]
+    signer = make_signer(load_credentials(CredentialFolder(site.folder)))
+    write_signed(model, sign_file(model.name, model.read_bytes(), Claim.MODEL, claims, signer))
+    assert error_of(site.run("verify", str(model)))[0] == SignatureError.exit_code
+
+
+def read_stated_claims(path: Path) -> dict[str, Any]:
+    return unchecked_predicate(read_envelope(path))
