@@ -214,6 +214,7 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
     (people,) = report["signatories"]
     assert (people["owner"], people["signed"], people["people"]) == (site.name, 2, 3)
 
+    model = keys.parent / "model.skops"
     asked = (
         "train",
         study.name,
@@ -224,9 +225,9 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
         "--epsilon",
         "1",
         "--yes",
+        "--output",
+        str(model),
     )
-    model = keys.parent / "model.skops"
-    asked = (*asked, "--output", str(model))
     assert error_of(site.run(*asked))[0] == NOT_APPROVED
     approve(site, keys, "bert", "cora")
     assert site.run(*asked)[0] == 0

@@ -21,8 +21,9 @@ from dppca.common.kernel.attestation.components import check_components, sign_re
 from dppca.common.kernel.attestation.contributions import SignedRelease, open_release
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import make_signer
-from dppca.common.kernel.consent.pins import SignedByPeople, require_consent
+from dppca.common.kernel.consent.pins import require_consent
 from dppca.common.kernel.consent.roles import read_roles
+from dppca.common.kernel.consent.signed_people import SignedByPeople
 from dppca.common.kernel.consent.statements import encoded, read_signable, write_approval
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import (
@@ -93,7 +94,10 @@ class Site:
                     digest = ledger.propose_roles(roles_of(people, owner=OWNER), now=NOW)
                     sign(ledger, digest, *people)
                 request = seen(request_of(self.study))
-                call = lambda: ledger.reserve(request, release_id=b"i" * 16, now=NOW)  # noqa: E731
+
+                def call() -> Reservation:
+                    return ledger.reserve(request, release_id=b"i" * 16, now=NOW)
+
                 digest = proposed(ledger, call)
                 sign(ledger, digest, ANNA, BERT)
                 self.release: Release = drawn(self.study, call())
@@ -294,9 +298,9 @@ def test_two_keys_of_one_person_are_one() -> None:
     for people, said in (((ANNA, CORA), "one twice"), ((ANNA, BERT), None)):
         consent = resigned(*people, statement=content)(honest())
         consent["roles"] = [{"document": json.loads(roles.content)}]
-        asked = {"owner": OWNER, "roles_sha256": roles.sha256, "needed": 2, "terms": {}}
+        asked: dict[str, Any] = {"owner": OWNER, "roles_sha256": roles.sha256}
         with pytest.raises(SignatureError, match=said) if said else nullcontext():
-            require_consent(consent, **asked)
+            require_consent(consent, needed=2, terms={}, **asked)
 
 
 def test_a_pin_of_more_people_than_signed_is_refused() -> None:
@@ -438,7 +442,7 @@ def test_roles_that_come_to_ask_for_one_person_do_not_lower_a_pin() -> None:
         {"document": json.loads(first.content)},
         {"document": json.loads(later.content), "approval": json.loads(envelope)},
     ]
-    asked = {"owner": OWNER, "roles_sha256": first.sha256, "terms": {}}
+    asked: dict[str, Any] = {"owner": OWNER, "roles_sha256": first.sha256, "terms": {}}
     assert require_consent(consent, needed=1, **asked).signed == 1
     with pytest.raises(SignatureError, match="1 of 3 people"):
         require_consent(consent, needed=2, **asked)

@@ -20,7 +20,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.commands.page.routes import OperatorApp, describe_owner
 from dppca.curator.operator.client import OperatorClient
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
-from tests.support.asgi import ask
+from tests.support.asgi import Answer, ask
 from tests.support.sites import ProvedSite
 from tests.support.studies import make_study
 
@@ -96,9 +96,11 @@ def test_a_dossier_asks_first_and_is_then_what_verify_writes(
 
     pages = OperatorApp(cast("OperatorClient", Hub()), "hub:7443", ca=proved.ca, answers=answers)
     cookie, place = f"{COOKIE}={pages.session.cookie}", pages.session.place
-    get = lambda: ask(  # noqa: E731
-        pages.application(), f"{place}/study/{study.name}/dossier", cookie=cookie
-    )
+
+    def get() -> Answer:
+        target = f"{place}/study/{study.name}/dossier"
+        return ask(pages.application(), target, cookie=cookie)
+
     asked = get()
     assert asked.status != 200
     assert str(answers) in html.unescape(asked.body)
