@@ -7,7 +7,7 @@ steps as `scipy.optimize.brentq`, so the same number.
 from collections.abc import Callable
 from math import copysign
 
-_MOST_STEPS = 100
+_MOST_STEPS = 100  # the bound of `brentq` too; some ten are usual
 _RELATIVE = 2.0**-50  # of a root: four times the distance of two doubles at 1
 
 

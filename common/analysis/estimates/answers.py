@@ -12,7 +12,6 @@ import numpy as np
 
 from dppca.common.analysis.estimates.intervals import FiellerRatio, Interval, Normal
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.questions import as_registered
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.kernel.documents.amounts import decimal_text
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 80  # characters of a line
 _ROUNDING = 1e-9  # of floats, beyond which an estimate is called impossible
+EXPLORATORY = "If it is none of the study's questions, it is exploratory: 1 interval in 20 misses."
+"""What an answer says where a study has questions, and nobody knows that it is to one of them."""
 LEAST = 4.0
 """Least strength of a denominator, of a coefficient, of a correlation's variances."""
 
@@ -435,6 +436,12 @@ def as_family(
     values = [1.0 if each.refused is not None else each.pvalue for each in every]
     family = QuestionFamily(len(every), _floats(each for each in values if each is not None))
     return [as_registered(replace(each.adjusted(method), family=family)) for each in answers]
+
+
+def as_registered(answer: EstimateAnswer) -> EstimateAnswer:
+    """Return an answer to one of the study's questions: it is not exploratory."""
+    told = tuple(each for each in answer.assumptions if each != EXPLORATORY)
+    return replace(answer, assumptions=told)
 
 
 def _attribute(attribute: Attribute) -> AttributeDocument:

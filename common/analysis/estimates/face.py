@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
-from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
+from dppca.common.analysis.estimates.answers import EXPLORATORY, Estimate, EstimateAnswer
 from dppca.common.analysis.estimates.components import estimate_components
 from dppca.common.analysis.estimates.correlations import estimate_correlation
 from dppca.common.analysis.estimates.effects import estimate_effects
@@ -28,7 +28,6 @@ from dppca.common.analysis.estimates.quantiles import (
     estimate_quantiles,
     quantile_sentences,
 )
-from dppca.common.analysis.estimates.questions import EXPLORATORY
 from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.regressors import (
     describe_references,

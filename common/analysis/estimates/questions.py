@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 _WORDS: Final = {"by": 1, "against": 1, "variance": 1, "labels": 2}
 """Words of a line that are options, with the number of words that follow each."""
 
-EXPLORATORY: Final = (
-    "If it is none of the study's questions, it is exploratory: 1 interval in 20 misses."
-)
-"""What an answer says where a study has questions, and nobody knows that it is to one of them."""
 _OF_PRINT: Final = frozenset({"log", "format"})  # options that ask nothing else
 _OF_FORMULAS: Final = frozenset({"logit", "marginal-effects", "poisson"})
 
@@ -221,6 +217,8 @@ class StudyQuestion:
 
     def ask(self, asked: Estimates, **more: Any) -> EstimateAnswer:
         """Answer it; `SettingError` says what the study did not release."""
+        from dppca.common.analysis.estimates.answers import as_registered
+
         answer = QUESTIONS[self.kind].ask(asked, self.names, {**self.options, **more})
         own = asked.moments.study.questions or ()
         if any(self.asks == read_question(each).asks for each in own):
@@ -249,12 +247,6 @@ def read_question(line: str) -> StudyQuestion:
     if wrong := usage_fault(kind, names, options):
         raise SettingError(f"{line}: {wrong}")
     return StudyQuestion(line, kind, names, options)
-
-
-def as_registered(answer: EstimateAnswer) -> EstimateAnswer:
-    """Return an answer to one of the study's questions: it is not exploratory."""
-    told = tuple(each for each in answer.assumptions if each != EXPLORATORY)
-    return replace(answer, assumptions=told)
 
 
 def question_words(line: str) -> str:

@@ -6,15 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.analysis.estimates.answers import Estimate, NotEstimable, as_family
+from dppca.common.analysis.estimates.answers import EXPLORATORY, Estimate, NotEstimable, as_family
 from dppca.common.analysis.estimates.face import estimates
 from dppca.common.analysis.estimates.forecast import ALPHA, forecast_questions, require_answerable
-from dppca.common.analysis.estimates.questions import (
-    EXPLORATORY,
-    QUESTIONS,
-    question_words,
-    read_question,
-)
+from dppca.common.analysis.estimates.questions import QUESTIONS, question_words, read_question
 from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError, StudyError
