@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from dppca.common.kernel.attestation.file_headers import is_encrypted, measure_dictionaries
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import of_field
+from dppca.owner.records.keys import require_exact_floats
 from dppca.owner.records.old_calendar import find_old, of_old_calendar
 from dppca.owner.records.source_facts import SourceFacts
 from dppca.owner.records.sources import RowGroup, Rows, Wanted
@@ -96,6 +97,9 @@ class ParquetRows(Rows):
                             of_old_calendar(array) if field in old else array
                             for field, array in zip(fields, arrays, strict=True)
                         ]
+                    if wanted.key in wanted.names:  # before it is promoted
+                        cells = arrays[wanted.names.index(wanted.key)]
+                        require_exact_floats(cells, self.file.title, wanted.key)
                     yield [
                         array.cast(pa.type_for_alias(kind)) if kind else array
                         for kind, array in zip(kinds, arrays, strict=True)

@@ -36,6 +36,7 @@ from dppca.common.kernel.schema.texts import MISSING_WORDS, is_missing
 _UUID: Final = "arrow.uuid"
 _LEAST: Final = 1 << 20  # keys that wait before they are counted
 _MOST: Final = 2.0**63  # from which on a float64 fits no int64
+_WHOLE_FLOATS: Final = {16: 11, 32: 24, 64: 53}  # binary digits of a number, by bits of its type
 _WIDE_TICKS: Final = 64  # bits of the wider times
 _WORDS: Final = [word.encode() for word in ("", *MISSING_WORDS)]
 _LIKE_NAN: Final = r"(?i)^[-+]?nan(\([a-z0-9_]*\))?$"
@@ -164,6 +165,20 @@ def key_texts(cells: Any) -> Any:
         texts = [None if cell is None else label_text(cell) for cell in cells.to_pylist()]
         cells = pa.array(texts, pa.large_string())
     return _of_texts(cells.cast(pa.large_binary()))
+
+
+def require_exact_floats(cells: Any, title: str, key: str) -> None:
+    """Raise `DataError` for floats of which some stand for several people, whatever array."""
+    cells = unfolded(cells)
+    if not pa.types.is_floating(cells.type):
+        return
+    digits = _WHOLE_FLOATS[cells.type.bit_width]
+    largest = pc.max(pc.abs(cells.cast(pa.float64()))).as_py()
+    if largest is not None and largest >= 2**digits:
+        raise DataError(
+            f"{key} of {title} has floating-point numbers of 2^{digits} or more, of which some "
+            "stand for several people: write it as text or as whole numbers"
+        )
 
 
 def unfolded(cells: Any) -> Any:

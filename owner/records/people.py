@@ -27,16 +27,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import is_text
-from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts, unfolded
+from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts, require_exact_floats, unfolded
 
 _SHORT: Final = 15  # bytes of a key that are kept as they are
 _LONG: Final = 255  # first byte of a digest; that of a short key is its length
-_WHOLE_FLOATS: Final = {16: 11, 32: 24, 64: 53}  # binary digits of a number, by bits of its type
 
 
 class PeopleCounts:
@@ -132,14 +130,7 @@ class _Types:
                 "others: one person could have two keys. Write it as one type in all of them"
             )
         self.form = form
-        if pa.types.is_floating(kind):
-            digits = _WHOLE_FLOATS[kind.bit_width]
-            largest = pc.max(pc.abs(cells.cast(pa.float64()))).as_py()
-            if largest is not None and largest >= 2**digits:
-                raise DataError(
-                    f"{self.key} of {self.title} has floating-point numbers of 2^{digits} or more, "
-                    "of which some stand for several people: write it as text or as whole numbers"
-                )
+        require_exact_floats(cells, self.title, self.key)
 
 
 def count_people(

@@ -3,7 +3,7 @@
 import math
 import sqlite3
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyiceberg.types import DoubleType
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.people import PeopleMoments, PeopleSums
@@ -210,6 +211,28 @@ def test_widths_of_numbers_and_lists_of_labels_are_one_type() -> None:
 def test_whole_numbers_that_a_type_holds_apart_are_people(bits: int, digits: int) -> None:
     whole = np.array([2**digits - 1, 2**digits - 2], f"f{bits // 8}")
     assert count_people([pa.array(whole)], title="rows", key="person").n_people == 2
+
+
+@pytest.mark.parametrize(
+    ("largest", "says"),
+    [(2**24 - 1, ""), (0.1, ""), (2**24 + 1, "floating-point numbers of 2\\^24 or more")],
+    ids=["exact", "fraction", "rounded"],
+)
+def test_short_floats_of_a_key_that_a_lake_promotes_are_refused_where_they_were_rounded(
+    largest: float, says: str, tmp_path: Path
+) -> None:
+    rows = rows_of(["a", "b"])
+    keys = pa.array([largest, largest - 1]).cast(pa.float32(), safe=False)
+    rows = rows.set_column(0, "person", keys)
+    catalog = make_iceberg(tmp_path / "iceberg", rows.schema)
+    catalog.table.append(rows)
+    with catalog.table.update_schema() as change:
+        change.update_column(("person",), DoubleType())
+    address = catalog.table.metadata_location.removeprefix("file://")
+    opened = open_table(IcebergLocation("lake", address), SCHEMA)
+    refused = pytest.raises(DataError, match=says) if says else nullcontext()
+    with refused, opened.latest("person") as table:
+        assert moments_of_table(table, SCHEMA).n_rows == 2
 
 
 @pytest.mark.parametrize("number", [9007199254740993, -9007199254740992, 1e300])
