@@ -70,7 +70,7 @@ def test_a_study_is_refined_from_its_result_alone(
         federation.operate("study", "create", tmp_path / "first.yaml", "--yes")
         live.each(drivers, lambda each: each.contribute([first], files[each.name], key=key))
         live.each(drivers, lambda each: each.open_sum(first))
-        live.each(drivers, lambda each: each.use_result(first, None))
+        drivers[1].use_result(first, None)  # what each site does, in `test_simulation`
         result, draft = tmp_path / "first.npz", tmp_path / "second.yaml"
         federation.operate("study", "components", first.name, "--output", result)
         asked = (
@@ -114,19 +114,24 @@ def test_a_study_is_refined_from_its_result_alone(
         (sites[0].folder / "policy.yaml").write_text(policy)
         # Its document is fetched again where this site does not have it.
         (sites[0].folder / "studies" / first.name / "study.json").unlink()
-        for file, found in (((), "unchecked"), (("--grown-on", rows), "same")):
-            seen = federation.own(OWNERS[0], "review", "second", *file).document
-            assert (seen["grown"], seen["forecast"]) == (found, None)
+        for option, found in (((), "unchecked"), (("--grown-on", str(rows)), "same")):
+            code, seen = sites[0].run("review", "second", *option)
+            assert (code, seen["grown"], seen["forecast"]) == (0, found, None)
             assert seen["entries"] == sum(second.table.layout.tables)
             assert seen["together_with"] == first.name
         both = [first, second]
         live.each(drivers, lambda each: each.contribute(both, files[each.name], key=key))
         live.each(drivers, lambda each: each.open_sum(second))
-        counts = federation.own(OWNERS[1], "components", "second", "--wait", 60).document
-        assert (counts["count"], counts["eigenvalues"], counts["components"]) == (0, [], [])
+        code, counts = sites[1].run("components", "second", "--wait", "60")
+        assert (code, counts["count"], counts["eigenvalues"], counts["components"]) == (
+            0,
+            0,
+            [],
+            [],
+        )
         counted = 1000 * schema.get("rows_counted", 3 / (1 + 2 * bool(key))) * (3 - is_secret) / 2
         assert abs(counts["rows"] - counted) <= (0.1 * counted if is_secret else 0)
-        federation.own(OWNERS[1], "synthesize", "second", "--publish")
+        assert sites[1].run("synthesize", "second", "--publish")[0] == 0
         pages = StewardApp(load_site(sites[1].folder))
         with as_operator(federation.address, federation.operator) as client:
             assert client.show("second").summary.name == "second"
