@@ -15,6 +15,11 @@ Its tables are of the rows at that time: the first study's n^ is of others. Both
 own noise under one relation, so what their difference tells of a person is in the sum of the two
 costs.
 
+Of moments, totals of one-hot blocks of K labels would be such estimates, too, of variance K. They
+are not combined with (1): n^ would share noise with every entry that it divides. At weight 1 its
+deviation would fall to .83 (two blocks of 5 labels) or .70 (six of 5 to 16) and that of a share of
+.1 to .5 by 0 to 5 %; of binaries and numbers there is no total.
+
 What is divided by n^ has no mean where n^ may be near 0: a release is used only if n^ is at least
 `LEAST` of its deviations. The rule looks at the noised number alone, so it costs nothing, and
 `chance_of_refusal` says before any charge how likely it is.
