@@ -24,6 +24,18 @@ from tests.support.requirements import miss
 IMAGE = os.environ.get("DPPCA_IMAGE", "dppca:local")
 DEMO_IMAGE = os.environ.get("DPPCA_DEMO_IMAGE", "dppca-demo:local")
 _BLOCK = 32 << 20
+AGE_AND_ILLNESS: dict[str, Any] = {
+    "privacy": {"mechanism": "laplace", "epsilon": "2"},
+    "components": {"count": 1},
+    "schema": {
+        "max_rows_per_person": 1,
+        "attributes": [
+            {"name": "age", "type": "numeric", "lower": 18, "upper": 90, "integer": True},
+            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+        ],
+    },
+}
+"""A small study of two attributes, without a name and owners."""
 
 
 @cache

@@ -21,24 +21,12 @@ from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.errors import TooManyRowsError
 from dppca.deploy.simulation.cli import cli
-from tests.support.containers import IMAGE, engine, require_compose, require_images
+from tests.support.containers import AGE_AND_ILLNESS, IMAGE, engine, require_compose, require_images
 from tests.support.patience import HANG_S
 
 FALSE_ALARMS = 1e-9
 OWNERS = ("hospital", "clinic")
-STUDY = {
-    "name": "own",
-    "owners": [*OWNERS],
-    "privacy": {"mechanism": "laplace", "epsilon": "2"},
-    "components": {"count": 1},
-    "schema": {
-        "max_rows_per_person": 1,
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 18, "upper": 90, "integer": True},
-            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-        ],
-    },
-}
+STUDY = {**AGE_AND_ILLNESS, "name": "own", "owners": [*OWNERS]}
 
 
 @pytest.fixture(scope="module", autouse=True)

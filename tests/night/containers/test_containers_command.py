@@ -16,22 +16,10 @@ import yaml
 from dppca.common.kernel.errors import SettingError, TooManyRowsError
 from dppca.deploy.simulation.containers.engine import LABEL
 from tests.support.checkout import ROOT
-from tests.support.containers import IMAGE, engine, require_images
+from tests.support.containers import AGE_AND_ILLNESS, IMAGE, engine, require_images
 from tests.support.patience import HANG_S, wait_until
 
-STUDY = {
-    "name": "beside",
-    "owners": ["any"],
-    "privacy": {"mechanism": "laplace", "epsilon": "2"},
-    "components": {"count": 1},
-    "schema": {
-        "max_rows_per_person": 1,
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 18, "upper": 90, "integer": True},
-            {"name": "ill", "type": "binary", "values": ["no", "yes"]},
-        ],
-    },
-}
+STUDY = {**AGE_AND_ILLNESS, "name": "beside", "owners": ["any"]}
 
 
 class Command:
