@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from dppca.common.analysis.estimates.answers import EXPLORATORY, Estimate, EstimateAnswer
-from dppca.common.analysis.estimates.components import estimate_components
 from dppca.common.analysis.estimates.correlations import estimate_correlation
-from dppca.common.analysis.estimates.effects import estimate_effects
-from dppca.common.analysis.estimates.formula import Term, read_formula
-from dppca.common.analysis.estimates.likelihood import Link
-from dppca.common.analysis.estimates.logit import estimate_coefficients, make_regression
+from dppca.common.analysis.estimates.formula import read_formula
 from dppca.common.analysis.estimates.means import (
     estimate_bounds,
     estimate_difference,
@@ -20,13 +16,6 @@ from dppca.common.analysis.estimates.means import (
     estimate_mean,
     estimate_shares,
     require_groups,
-)
-from dppca.common.analysis.estimates.quantiles import (
-    QUARTILES,
-    check_level,
-    estimate_iqr,
-    estimate_quantiles,
-    quantile_sentences,
 )
 from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.regressors import (
@@ -37,13 +26,6 @@ from dppca.common.analysis.estimates.regressors import (
 )
 from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
-from dppca.common.analysis.estimates.summaries import Summary, summarize
-from dppca.common.analysis.estimates.survival import (
-    estimate_life_table,
-    estimate_log_rank,
-    follow_up,
-    survival_sentences,
-)
 from dppca.common.analysis.estimates.tables import (
     DRAWS,
     estimate_cells,
@@ -51,10 +33,15 @@ from dppca.common.analysis.estimates.tables import (
     estimate_ratio,
 )
 from dppca.common.analysis.estimates.variables import Variable, shorten_list
-from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.units import Person
+
+if TYPE_CHECKING:
+    from dppca.common.analysis.estimates.formula import Term
+    from dppca.common.analysis.estimates.likelihood import Link
+    from dppca.common.analysis.estimates.summaries import Summary
+    from dppca.common.kernel.attestation.results import Published
 
 Variance = Literal["constant", "bound", "sandwich"]
 _POPULATION = EstimateScope()
@@ -76,6 +63,9 @@ _SAMPLING = {
     False: "Sampling is normal theory.",
     True: "Sampling is the most that the bounds allow, and intervals are wide.",
 }
+
+
+# What answers a question is imported where it is asked: a forecast before consent asks few.
 
 
 class HasRelease(Protocol):
@@ -108,6 +98,8 @@ def estimates(
     SettingError
         ``result`` is no result, or the population is smaller than the rows.
     """
+    from dppca.common.kernel.attestation.results import Published
+
     if not isinstance(result, Published) and not hasattr(result, "released"):
         raise SettingError("give a result: dppca.read_result(FILE, ca=...), or dppca.simulate(...)")
     published = result if isinstance(result, Published) else result.released
@@ -396,6 +388,9 @@ class Estimates:
         region=south    -0.031 -0.078  0.017
         region=west     -0.051 -0.113  0.013
         """
+        from dppca.common.analysis.estimates.effects import estimate_effects
+        from dppca.common.analysis.estimates.logit import make_regression
+
         name, names = read_formula(y, x)
         outcome = self.moments.names.variable(name)
         terms = find_terms(self.moments, names, reference or {})
@@ -418,6 +413,8 @@ class Estimates:
         *,
         log: bool,
     ) -> EstimateAnswer:
+        from dppca.common.analysis.estimates.logit import estimate_coefficients, make_regression
+
         name, names = read_formula(y, x)
         outcome = self.moments.names.variable(name)
         terms = find_terms(self.moments, names, reference)
@@ -454,6 +451,8 @@ class Estimates:
         eigenvalue 1      0.46  0.44  0.48
         share 1           0.23  0.22  0.24
         """
+        from dppca.common.analysis.estimates.components import estimate_components
+
         published = self.moments.published
         if published is None or not published.result.header.count:
             raise SettingError("there are no released components")
@@ -483,6 +482,8 @@ class Estimates:
         array([[30., 33.],
                [71., 74.]])
         """
+        from dppca.common.analysis.estimates.quantiles import QUARTILES, check_level
+
         known = [check_level(each) for each in levels or QUARTILES]
         return self._quantiles(f"quantiles of {y}", y, known, by)
 
@@ -492,6 +493,8 @@ class Estimates:
         >>> counted.iqr("visits").conf_int()
         array([[2., 2.]])
         """
+        from dppca.common.analysis.estimates.quantiles import estimate_iqr
+
         place, group = self._number(y), None if by is None else self.moments.names.attribute(by)
         found = estimate_iqr(self.moments, self.scope, place, group)
         return self._of_cells(f"interquartile range of {y}", found, place, group)
@@ -507,6 +510,8 @@ class Estimates:
         2      sex     share     m      0.50
         3   visits      mean            1.97
         """
+        from dppca.common.analysis.estimates.summaries import Summary, summarize
+
         own = self.moments.names
         wanted = names or tuple(each.name for each in own.schema.attributes)
         places = [own.attribute(each) for each in wanted]
@@ -534,22 +539,30 @@ class Estimates:
         survival to 5        0.30  0.25  0.34
         median survival       NaN  2.00  4.00
         """
+        from dppca.common.analysis.estimates import survival
+        from dppca.common.analysis.estimates.quantiles import quantile_sentences
+
         place, outcome = self.moments.names.attribute(time), self.moments.names.variable(event)
         if outcome.label is None:
             raise SettingError(f"{event} is not a label: name one, such as died=yes")
         group = None if by is None else self.moments.names.attribute(by)
-        found = follow_up(self.moments, place, (outcome.attribute, outcome.label), group)
-        answers = estimate_life_table(self.moments, self.scope, found)
+        found = survival.follow_up(self.moments, place, (outcome.attribute, outcome.label), group)
+        answers = survival.estimate_life_table(self.moments, self.scope, found)
         if by is not None and not self.scope.these_rows:
-            answers.append(estimate_log_rank(self.moments, self.scope, found))
+            answers.append(survival.estimate_log_rank(self.moments, self.scope, found))
         title = f"survival by {time} to {outcome.name}" + ("" if by is None else f", by {by}")
         others = (outcome.attribute, *(() if group is None else (group,)))
-        told = (*survival_sentences(by is not None), *quantile_sentences(self.moments, place))
+        told = (
+            *survival.survival_sentences(by is not None),
+            *quantile_sentences(self.moments, place),
+        )
         return self._answer(title, answers, *others, more=told)
 
     def _quantiles(
         self, title: str, y: str, levels: Sequence[float], by: str | None
     ) -> EstimateAnswer:
+        from dppca.common.analysis.estimates.quantiles import estimate_quantiles
+
         place, group = self._number(y), None if by is None else self.moments.names.attribute(by)
         found = estimate_quantiles(self.moments, self.scope, place, levels, group)
         return self._of_cells(title, found, place, group)
@@ -564,6 +577,8 @@ class Estimates:
     def _of_cells(
         self, title: str, found: Sequence[Estimate], place: int, group: int | None
     ) -> EstimateAnswer:
+        from dppca.common.analysis.estimates.quantiles import quantile_sentences
+
         told = tuple(quantile_sentences(self.moments, place))
         title += "" if group is None else f" by {self.moments.names.schema.attributes[group].name}"
         return self._answer(title, found, *(() if group is None else (group,)), more=told)

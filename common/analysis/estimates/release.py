@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, reduce
 from math import ceil, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from dppca.common.analysis.estimates.noise import (
 from dppca.common.analysis.estimates.variables import Codes, Names
 from dppca.common.analysis.estimators.relations import least_epsilon
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
-from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import unpack, unpack_histograms, unpack_tables
 from dppca.common.kernel.privacy.composition import compose_guarantee
@@ -38,6 +38,9 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.partitions import TableCells
 from dppca.common.kernel.study import Study
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.attestation.results import Published
 
 Event = Mapping[int, Codes]
 """Rows whose attributes have one of some labels, or cells: codes by the attribute's index."""

@@ -25,7 +25,7 @@ MOST = {
     "budget": ({"common": 34, "owner": 43}, {"pydantic"}),
     "studies": ({"common": 81, "owner": 51}, AT_A_CURATOR),
     "check": ({"common": 98, "owner": 62}, AT_A_CURATOR | {"pyarrow"}),
-    "review": ({"common": 151, "owner": 83}, AT_A_CURATOR | {"pyarrow", "scipy"}),
+    "review": ({"common": 143, "owner": 83}, AT_A_CURATOR | {"pyarrow", "scipy"}),
 }
 """For each command the most modules by room, and which of `LIBRARIES` it may load.
 
