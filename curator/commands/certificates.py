@@ -113,7 +113,7 @@ def issue(
     *,
     as_json: bool,
 ) -> None:
-    """Make a key and a certificate for a curator, an operator, or an auditor, who only reads.
+    """Make a key and a certificate: a curator's, operator's or auditor's.
 
     \b
     Example:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dppca.common.analysis.estimates.formula import Term, read_formula
 from dppca.common.kernel.errors import SettingError
 
 if TYPE_CHECKING:
     from dppca.common.analysis.estimates.answers import EstimateAnswer
     from dppca.common.analysis.estimates.face import Estimates
+    from dppca.common.analysis.estimates.formula import Term
 
 _WORDS: Final = {"by": 1, "against": 1, "variance": 1, "labels": 2}
 """Words of a line that are options, with the number of words that follow each."""
@@ -208,6 +208,8 @@ class StudyQuestion:
     @property
     def asks(self) -> tuple[str, tuple[str | Term, ...], frozenset[tuple[str, Any]]]:
         """What it asks, however it is written."""
+        from dppca.common.analysis.estimates.formula import read_formula
+
         names: tuple[str | Term, ...] = self.names
         if self.kind in _OF_FORMULAS:
             outcome, terms = read_formula(self.names[0], self.names[1:] or None)
