@@ -30,8 +30,8 @@ MOST = {
 """For each command the most modules by room, and which of `LIBRARIES` it may load.
 
 A mapping, a masked sum, a statement of people and a study file are loaded where there is one. A
-study's form knows matrix noise, people, secret numbers and pinned signatures in thirteen; reasons against questions are
-five. A review forecasts questions, so it loads what answers them.
+study's form knows matrix noise, people, secret numbers and pinned signatures in thirteen; reasons
+against questions are five. A review forecasts questions, so it loads what answers them.
 """
 
 
