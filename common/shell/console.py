@@ -257,7 +257,8 @@ def run_and_end(group: click.Command) -> NoReturn:
         except BrokenPipeError:
             code = INTERRUPTED_EXIT_CODE
         except OSError as error:
-            os.write(2, f"error: the answer could not be printed: {error.strerror}\n".encode())
+            with suppress(OSError):  # standard error may be what takes no more
+                os.write(2, f"error: the answer could not be printed: {error.strerror}\n".encode())
             code = code or UNEXPECTED_EXIT_CODE
     os._exit(code)
 
@@ -321,8 +322,15 @@ def say(text: str, *, err: bool = False) -> None:
 
     Nothing ends because standard error takes no more, as a log on a full disk.
     """
-    with suppress(OSError) if err else _printing():
-        click.echo(shown(pasted(text)), err=err)
+    text = shown(pasted(text))
+    if not err:
+        with _printing():
+            click.echo(text)
+        return
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        sys.stderr = io.StringIO()  # given up: Python 3.13 would end with 120 for what is left
 
 
 def steps_lines(steps: Sequence[str]) -> list[str]:

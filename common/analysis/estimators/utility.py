@@ -14,6 +14,7 @@ the label of a row is a function of that row alone, in a simulation and in a sit
 accuracy on real rows must not leave the place where it was computed.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -194,7 +195,9 @@ def judge_trees(
         return judge(truth, only, np.zeros((len(truth), len(classes))), classes)
     often = np.isin(labels, classes[sizes > 1])
     # More threads would wait for each other at every node of a tree on a busy machine.
-    with threadpool_limits(1, user_api="openmp"):
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        # joblib counts cores all the same, and says so where a system has no lscpu.
+        warnings.filterwarnings("ignore", message="Could not find the number of physical cores")
         trees = HistGradientBoostingClassifier(random_state=0, **settings)
         scores = trees.fit(features[often], labels[often]).decision_function(test)
     places = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)

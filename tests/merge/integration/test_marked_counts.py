@@ -13,6 +13,7 @@ left out of the log.
 import json
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _the_steward_sees_them(site: OwnerSite, study: str) -> None:
 def _ledger_text(site: OwnerSite) -> str:
     """What the ledger says, as text: entries and receipts."""
     said = str(site.history)
-    with sqlite3.connect(site.folder / "ledger.sqlite") as ledger:
+    with closing(sqlite3.connect(site.folder / "ledger.sqlite")) as ledger, ledger:
         names = [
             name
             for (name,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'table'")

@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -503,7 +504,7 @@ def entries_of(path: Path) -> list[Entry]:
 
     from dppca.owner.ledger.entry_documents import from_document
 
-    with sqlite3.connect(path) as direct:
+    with closing(sqlite3.connect(path)) as direct, direct:
         rows = direct.execute("SELECT document FROM entries ORDER BY sequence").fetchall()
     return [
         from_document(row, previous=bytes.fromhex(json.loads(row)["previous"])) for (row,) in rows
@@ -559,7 +560,7 @@ def test_the_file_of_a_site_with_roles_is_not_read_by_software_before_roles(
     import sqlite3
 
     path = tmp_path / "ledger.sqlite"
-    with sqlite3.connect(path) as direct:
+    with closing(sqlite3.connect(path)) as direct, direct:
         assert direct.execute("PRAGMA user_version").fetchone() == (9,)
     tamper(path, "PRAGMA user_version = 7")
     assert read_history(path).approvals.in_force is not None

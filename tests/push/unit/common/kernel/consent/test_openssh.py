@@ -1,4 +1,5 @@
 import base64
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dppca.common.kernel.errors import SettingError, SignatureError
 from dppca.common.verification.approving import read_armour
 from tests.support.examples import examples
 from tests.support.people import ANNA, APPLICATION, ORDER, armoured, field, number, someone
+from tests.support.requirements import miss
 
 MESSAGE, NAMESPACE = b"DSSEv1 a statement", "consent@dppca"
 TOKEN = someone(0, token=True)
@@ -26,6 +28,8 @@ def line_of(*parts: bytes) -> str:
 
 
 def test_openssh_and_this_software_read_each_other(tmp_path: Path) -> None:
+    if shutil.which("ssh-keygen") is None:
+        miss("ssh-keygen", "apt-get install openssh-client")
     key, message = tmp_path / "key", tmp_path / "message"
     message.write_bytes(MESSAGE)
     make = ["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-C", "anna@ward", "-f", str(key)]
