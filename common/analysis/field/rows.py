@@ -86,24 +86,19 @@ class FieldFit:
         """Return the field with the moves that numbers of its rows need."""
         if self.targets.numeric.sum() < 2:
             return self
-        sample = self._sample(self._most_rows, rng)
+        most = max(_SAMPLE_ROWS, _POOL_VALUES // len(self.targets.marginals))
+        sample = self._sample(min(_MOVED_ROWS, most), rng)
         tables = [] if self.tilted is None else [partition for partition, _ in self.tilted.tables]
         return replace(self, moves=fit_moves(self.schema, self.targets, sample, tables, rng))
 
     def judged(self, rng: np.random.Generator, tail: Tail) -> FieldFit:
         """Return the field with what its rows miss of the release."""
         tables = [] if self.tilted is None else self.tilted.tables
-        sample = self._moved(self._sample(self._most_rows, rng), rng=rng)
+        sample = self._moved(self._sample(_SAMPLE_ROWS, rng), rng=rng)
         return replace(
             self,
             missed=find_missed_by(self.schema, self.targets, sample, tables, tail=tail),
         )
-
-    @property
-    def _most_rows(self) -> int:
-        """Rows of a sample that its columns have memory for."""
-        most = max(_SAMPLE_ROWS, _POOL_VALUES // len(self.targets.marginals))
-        return min(_MOVED_ROWS, most)
 
     def _moved(self, columns: list[Column], *, rng: np.random.Generator) -> list[Column]:
         return columns if self.moves is None else self.moves.move(self.schema, columns, rng)
