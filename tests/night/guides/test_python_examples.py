@@ -19,6 +19,12 @@ from tools.notebooks import list_notebooks, notebook_page, read_notebook, run_no
 PAGE = ROOT / "docs/reference/api.md"
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder of the test's own: some examples write a file."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_the_examples_of_the_python_interface_run() -> None:
     blocks = re.findall(r"^```pycon\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     name = PAGE.name
