@@ -195,7 +195,7 @@ def judge_trees(
         return judge(truth, only, np.zeros((len(truth), len(classes))), classes)
     often = np.isin(labels, classes[sizes > 1])
     # More threads would wait for each other at every node of a tree on a busy machine.
-    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
         # joblib counts cores all the same, and says so where a system has no lscpu.
         warnings.filterwarnings("ignore", message="Could not find the number of physical cores")
         trees = HistGradientBoostingClassifier(random_state=0, **settings)
