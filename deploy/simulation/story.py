@@ -94,12 +94,12 @@ def _tell_utility(target: str, utility: Utility, draws: Sequence[Draw]) -> str:
         *(draw.utility.tstr_accuracy_decoded for draw in draws),
     ]
     least, most = min(accuracies), max(accuracies)
-    made = "Each owner published synthetic rows, of made-up people."
+    made = "Each owner published rows of made-up people."
     if least <= utility.majority:
         return f"{made} {utility.verdict}"
     return (
-        f"{made} A program that learned from these alone is right about who has a deductible "
+        f"{made} A program that learned from them is right about who has a deductible "
         f"({target}) in {least:.1%} to {most:.1%} of other real rows ({len(accuracies)} draws of "
-        f"noise); one that learned from real rows, in {utility.trtr_accuracy:.1%}; the commonest "
-        f"answer, in {utility.majority:.1%}."
+        f"noise); from real rows, in {utility.trtr_accuracy:.1%}; the commonest answer, in "
+        f"{utility.majority:.1%}."
     )

@@ -87,7 +87,7 @@ def test_the_demo_says_in_twelve_lines_what_all_draws_of_its_noise_gave(
     demo: dict[str, Any], told: tuple[Path, str]
 ) -> None:
     lines = told[1].splitlines()
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MOST_LINES, told[1]
     story = " ".join(told[1].split())
     assert "4,694 people of 3 owners" in story
     found = re.search(r"\(idp\) in (\S+)% to (\S+)% of other real rows", story)
