@@ -74,14 +74,14 @@ def sign_model(
     is the model's; ``components`` is the envelope of the components that the model is trained on;
     ``consent`` is what people of the site have signed, where the study pins them.
     """
-    claims = _claims(receipt, embed(components), {} if consent is None else {"consent": consent})
+    claims = _claims(receipt, embed(components), consent)
     return sign_file(name, archive, Claim.MODEL, claims, signer)
 
 
-def _claims(receipt: object, components: object, by: Mapping[str, Any]) -> dict[str, object]:
-    """Return the only possible claims of a model's envelope; ``by`` is what people signed of it."""
+def _claims(receipt: object, components: object, consent: object) -> dict[str, object]:
+    """Return the only possible claims of a model's envelope; ``consent`` is None in most."""
     return {
-        **by,
+        **({} if consent is None else {"consent": consent}),
         "kind": KIND,
         "version": VERSION,
         "label": Label.RELEASED.value,
@@ -115,8 +115,8 @@ def verify_model(
     document = archive.metadata.get("receipt")
     if not isinstance(document, dict) or document != claims.get("receipt"):
         raise ReceiptError("the model holds another receipt than its envelope")
-    by = {key: claims[key] for key in ("consent",) if claims.get(key) is not None}
-    expected = _claims(document, claims.get("components_envelope"), by)
+    consent = claims.get("consent")
+    expected = _claims(document, claims.get("components_envelope"), consent)
     require_equal(expected, claims, what="the envelope of the model")
     maker = archive.metadata.get("owner", who.name)  # 0.1.0 wrote none
     if maker != who.name:
@@ -127,7 +127,7 @@ def verify_model(
             checked.study,
             who.name,
             receipt,
-            by.get("consent"),
+            consent,
             kind=StatementKind.MODEL,
             terms={},
         )

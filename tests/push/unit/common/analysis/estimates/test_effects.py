@@ -1,29 +1,22 @@
 """Average marginal effects: without noise those of statsmodels' fit; sets; what is refused."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
-from dppca import estimates
-from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.moments.accumulation import accumulate_moments
 from tests.push.unit.common.analysis.estimates.test_logit import (
     FRAME,
     REFERENCE,
     design,
     exact,
+    laws_of_the_same_pairs,
     people,
     released,
     study_of,
 )
-from tests.support.coverage import without_noise
-from tests.support.pooling import pooled_result
-from tests.support.studies import binary_of, make_study
 
 FALSE_ALARMS = 0.0  # all that is random has a seed
 LABELS = ((1, (1,)), (2, (2, 3)), (3, (2, 3)))  # column of sex=m and of smoking, with its attribute
@@ -136,22 +129,7 @@ def test_of_a_rare_outcome_they_hold_the_truth_or_exclude_nothing() -> None:
 
 
 def test_without_a_table_one_set_holds_two_laws_of_the_same_pairs() -> None:
-    study = make_study(
-        [binary_of(name, ["no", "yes"]) for name in ("y", "a", "b", "c")],
-        owners=["x"],
-        epsilon="3",
-        delta="1e-9",
-    )
-    cells = np.array(list(np.ndindex(2, 2, 2)))
-    for strength in (-0.9, 0.9):
-        rows = np.rint(4000 * (1 + strength * np.prod(2 * cells - 1, axis=1))).astype(int)
-        x = np.repeat(cells, rows, axis=0).astype(np.int32)
-        eta = -1.0 + 2.0 * x @ np.array([1.0, 1.0, -1.0])
-        place = np.r_[tuple(np.arange(n) for n in rows)] / np.repeat(rows, rows)
-        y = (place < 1 / (1 + np.exp(-eta))).astype(np.int32)
-        sums = accumulate_moments(study.table, [y, *x.T])
-        result = replace(pooled_result(study, [sums], seed=1), pooled=sums.packed, mean=None)
-        asked = without_noise(estimates(Published(study, result), these_rows=True))
+    for y, x, asked in laws_of_the_same_pairs():
         found = asked.marginal_effects("y", ["a", "b", "c"])
         fit = sm.Logit(y, sm.add_constant(x.astype(float))).fit(disp=0)
         margins = fit.get_margeff(dummy=True).margeff

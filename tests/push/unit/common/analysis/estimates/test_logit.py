@@ -1,6 +1,6 @@
 """Logistic and Poisson regression: without noise that of statsmodels; sets; what is refused."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -261,8 +261,8 @@ def test_two_attributes_need_no_table() -> None:
     assert not any("pairs leave open" in each for each in found.assumptions)
 
 
-def test_three_attributes_have_what_pairs_leave_open() -> None:
-    """Two laws of the same pairs, with and without a relation of all three: one set holds both."""
+def laws_of_the_same_pairs() -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], Estimates]]:
+    """Rows of y, and of a, b and c, of two laws with the same pairs, and what they release."""
     study = make_study(
         [binary_of(name, ["no", "yes"]) for name in ("y", "a", "b", "c")],
         owners=["x"],
@@ -270,7 +270,6 @@ def test_three_attributes_have_what_pairs_leave_open() -> None:
         delta="1e-9",
     )
     cells = np.array(list(np.ndindex(2, 2, 2)))
-    fits, sets = [], []
     for strength in (-0.9, 0.9):
         rows = np.rint(4000 * (1 + strength * np.prod(2 * cells - 1, axis=1))).astype(int)
         x = np.repeat(cells, rows, axis=0).astype(np.int32)
@@ -279,7 +278,13 @@ def test_three_attributes_have_what_pairs_leave_open() -> None:
         y = (place < 1 / (1 + np.exp(-eta))).astype(np.int32)
         sums = accumulate_moments(study.table, [y, *x.T])
         result = replace(pooled_result(study, [sums], seed=1), pooled=sums.packed, mean=None)
-        asked = without_noise(estimates(Published(study, result), these_rows=True))
+        yield y, x, without_noise(estimates(Published(study, result), these_rows=True))
+
+
+def test_three_attributes_have_what_pairs_leave_open() -> None:
+    """Two laws of the same pairs, with and without a relation of all three: one set holds both."""
+    fits, sets = [], []
+    for y, x, asked in laws_of_the_same_pairs():
         found = asked.logit("y", ["a", "b", "c"], log=True)
         fits.append(sm.Logit(y, sm.add_constant(x.astype(float))).fit(disp=0).params)
         sets.append(found.conf_int())
