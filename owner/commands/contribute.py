@@ -194,11 +194,11 @@ class AskedContribution:
         """Send stored bytes, and keep the acknowledgement before the ledger says that it came."""
         site, study, size = self.site, self.study, len(stored.payload)
         kept, started = acknowledgement_path(site, study.name), time.perf_counter()
-        signed, by = ledger.history().approvals, stored.reservation.consent
-        consent = find_consent_of(signed, study, site.name, by)
         with self.progress("Sending", size, unit="bytes") as bar:
 
             def upload(release: StoredRelease, history: History) -> Acknowledgement:
+                by = release.reservation.consent
+                consent = find_consent_of(history.approvals, study, site.name, by)
                 answer = self.client.contribute(release, history, consent=consent, sent=bar.advance)
                 save(kept, answer.signed)
                 return answer

@@ -163,12 +163,12 @@ class AskedModel:
         """Write the file (`AskedRelease`); the same bytes each time."""
         receipt, envelope = json.loads(stored.receipt), self.components[0].envelope
         checkpoint("write")
-        signed, by = ledger.history().approvals, stored.reservation.consent
-        consent = find_consent_of(signed, self.request.study, self.site.name, by)
+        history, by = ledger.history(), stored.reservation.consent
+        consent = find_consent_of(history.approvals, self.request.study, self.site.name, by)
         model = sign_model(self.path.name, stored.payload, receipt, envelope, self.signer, consent)
         write_model(model, self.path)
         return ReleasedModelDocument(
-            **stored_charge(lambda: self.policy, ledger.history(), stored),
+            **stored_charge(lambda: self.policy, history, stored),
             label=Label(receipt["label"]),
             receipt=receipt,
             already_stored=counted is None,
