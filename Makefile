@@ -54,8 +54,8 @@ test-merge: install
 	$(PYTEST) tests/merge
 
 # Before an issue is done and before a tag: DUE=1 runs all that is due and commits its record,
-# SUITES="audits spark" some suites, SUITES=--landing what a landing runs, eight minutes of what is
-# due. Containers and Spark need a Docker engine and Java 17.
+# SUITES="audits spark" some suites, SUITES="--landing 300" what a landing runs in that many seconds.
+# Containers and Spark need a Docker engine and Java 17.
 SUITES ?=
 DUE ?=
 test-night: install

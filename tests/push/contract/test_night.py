@@ -1,4 +1,4 @@
-"""A landing has eight minutes for the night, spends them in order, and forgets nothing."""
+"""A landing has at most eight minutes for the night, spends them in order, and forgets nothing."""
 
 import subprocess
 from collections.abc import Mapping
@@ -264,6 +264,17 @@ def test_files_that_change_while_they_are_tried_have_not_passed(
     tonight = night.Night({PART: "audits"})
     tonight.land(480)
     assert tonight.is_due(PART)
+
+
+@pytest.mark.parametrize(("asked", "given"), [("-300", 120), ("300", 300), ("1700", 480)])
+def test_a_landing_gives_the_night_what_is_left_of_its_half_hour(
+    asked: str, given: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = list[float]()
+    monkeypatch.setattr(night.Night, "land", lambda _, seconds: spent.append(seconds) or [])
+    monkeypatch.setattr(night.Night, "__init__", lambda *_: None)
+    assert night.main(["--landing", asked]) == 0
+    assert spent == [given]
 
 
 @pytest.mark.parametrize("asked", [["--help"], ["--touched"], ["law"]])
