@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.analysis.field.missed import Missed
+from dppca.common.analysis.field.missed import MOST_ROWS, Missed
 from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
@@ -111,7 +111,7 @@ def provide_forms(
 
 def missed_by(table: FormTable, result: Result, study: Study) -> list[Missed]:
     """Return what a table of decoded rows misses of the release, drawn now or not."""
-    from dppca.common.analysis.rows.agreement import MOST_ROWS, compare_with_release
+    from dppca.common.analysis.rows.agreement import compare_with_release
     from dppca.owner.records.table import open_table
 
     if table.drawn is not None:

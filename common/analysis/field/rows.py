@@ -28,7 +28,7 @@ from dppca.common.analysis.field.cell_values import ValueSampler
 from dppca.common.analysis.field.discretize import MOST_COLUMNS
 from dppca.common.analysis.field.field import Chains, FittedField, draw_blocks, fit_field
 from dppca.common.analysis.field.marginals import apportion
-from dppca.common.analysis.field.missed import Missed, Tail, find_missed
+from dppca.common.analysis.field.missed import MOST_ROWS, Missed, Tail, find_missed
 from dppca.common.analysis.field.moved_numbers import MovedNumbers, fit_moves
 from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
 from dppca.common.analysis.field.tilt import Counted, KnownMean, Tilt, fit_tilt, sample_by_weight
@@ -39,7 +39,8 @@ _POOL_VALUES = 1 << 22  # values of the pool, for its memory
 _LEAST_POOL = 8192  # rows of a pool for wide schemas
 _POOL_PER_ROW = 2.5  # rows of the pool for each one chosen: else the same come again and again
 _BLOCK_ROWS = 4096  # under one quota
-_SAMPLE_ROWS = 4096  # of which tables are counted to see what the field misses
+_SAMPLE_ROWS = 4096  # at least, of which moves are fitted and misses are found
+_JUDGED_VALUES = 1 << 23  # coded values of the rows in which misses are found, for their memory
 _MOVED_ROWS = 1 << 15  # on which moves are fitted
 
 
@@ -91,14 +92,14 @@ class FieldFit:
         tables = [] if self.tilted is None else [partition for partition, _ in self.tilted.tables]
         return replace(self, moves=fit_moves(self.schema, self.targets, sample, tables, rng))
 
-    def judged(self, rng: np.random.Generator, tail: Tail) -> FieldFit:
-        """Return the field with what its rows miss of the release."""
+    def judged(self, rng: np.random.Generator, tail: Tail, n_rows: int) -> FieldFit:
+        """Return the field with what its rows miss of the release, if there are ``n_rows``."""
         tables = [] if self.tilted is None else self.tilted.tables
-        sample = self._moved(self._sample(_SAMPLE_ROWS, rng), rng=rng)
-        return replace(
-            self,
-            missed=find_missed_by(self.schema, self.targets, sample, tables, tail=tail),
-        )
+        most = min(MOST_ROWS, _JUDGED_VALUES // len(self.targets.mean))
+        blocks = self.blocks(max(_SAMPLE_ROWS, min(n_rows, most)), rng=rng)
+        rows = [np.concatenate(each) for each in zip(*blocks, strict=True)]
+        missed = find_missed_by(self.schema, self.targets, rows, tables, tail=tail)
+        return replace(self, missed=missed)
 
     def _moved(self, columns: list[Column], *, rng: np.random.Generator) -> list[Column]:
         return columns if self.moves is None else self.moves.move(self.schema, columns, rng)
@@ -255,6 +256,7 @@ def fit_released(
     second: NDArray[np.float64],
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
+    n_rows: int,
     rng: np.random.Generator,
     tail: Tail,
     tables: Sequence[tuple[Partition, Counted]] = (),
@@ -274,6 +276,8 @@ def fit_released(
     entry_noise
         Standard deviation of the noise of an entry of ``second`` of weight 1
         (`dppca.common.analysis.spectrum.noise_edge.entry_noise`), at least 0.
+    n_rows
+        Rows of the release; in as many is looked for what they miss of it, within bounds.
     rng
         Decides the chains; the same state gives the same field.
     tail
@@ -310,7 +314,7 @@ def fit_released(
     if tables:
         fit = fit.with_tables(tables, rng)
     of_judge, of_moves = rng.spawn(2)
-    return fit.with_moves(of_moves).judged(of_judge, tail)
+    return fit.with_moves(of_moves).judged(of_judge, tail, n_rows)
 
 
 def released_targets(

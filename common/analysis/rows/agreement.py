@@ -7,7 +7,7 @@ is missed by more than the noise and the rows' own chance explain
 
 from collections.abc import Sequence
 
-from dppca.common.analysis.field.missed import Missed
+from dppca.common.analysis.field.missed import MOST_ROWS, Missed
 from dppca.common.analysis.field.rows import find_missed_by, released_targets
 from dppca.common.analysis.rows.synthesis import list_tables, noise_tail, released_noise
 from dppca.common.kernel.attestation.results import Result
@@ -15,9 +15,6 @@ from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study
-
-MOST_ROWS = 1 << 16
-"""Rows that are compared at most: their own chance is 1 of 256 of their deviation then."""
 
 
 @one_blas_thread()

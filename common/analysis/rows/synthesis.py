@@ -252,6 +252,7 @@ def _fit_decoding(
             second=second,
             histograms=result.histograms(study),
             entry_noise=noise,
+            n_rows=sum(result.header.owner_rows),
             rng=rng,
             tables=tables,
             tail=noise_tail(result, study),

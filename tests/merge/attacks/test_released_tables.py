@@ -1,12 +1,13 @@
 """Rows keep what was released: tables' shares, relations of narrow numbers, and what is missed."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.analysis.field.missed import Missed, find_missed, missed_text
+from dppca.common.analysis.field.missed import Missed, Tail, find_missed, missed_text
 from dppca.common.analysis.field.rows import FieldFit, fit_released
 from dppca.common.analysis.field.tilt import Counted
 from dppca.common.kernel.moments.moments import (
@@ -15,6 +16,7 @@ from dppca.common.kernel.moments.moments import (
     unpack_histograms,
     unpack_tables,
 )
+from dppca.common.kernel.privacy.laplace_law import LaplaceLaw
 from dppca.common.kernel.schema import Schema, encode, find_cells
 from tests.support.noise import gaussian_tail
 
@@ -40,6 +42,7 @@ def _fit(schema: Schema, people: list[Column], noise: float, laplace: bool = Fal
         second=second,
         histograms=unpack_histograms(packed, n, layout),
         entry_noise=noise,
+        n_rows=n,
         rng=np.random.default_rng(1),
         tail=gaussian_tail,
         tables=[(partition, Counted(shares, noise)) for partition, shares in tables],
@@ -127,3 +130,29 @@ def test_what_rows_miss_is_named_in_deviations() -> None:
     assert missed_text(()) == ""
     many = [Missed(f"a and {place}", 9.0) for place in range(7)]
     assert "; 2 more." in missed_text(many)
+
+
+def _apart(shift: float, noise: float, n: int, tail: Tail) -> tuple[Missed, ...]:
+    """What n rows miss of a release whose one table is off by a shift in two of its cells."""
+    schema = Schema.from_document({"attributes": [ILL, SEX], "tables": [{"table": ["ill", "sex"]}]})
+    rows = [np.int32(np.arange(n) % 2), np.int32(np.arange(n) // 2 % 2)]
+    fit = _fit(schema, rows, 1e-4)
+    coded = encode(schema, rows) / float(1 << schema.resolution_bits)
+    shares = np.full(4, 0.25) + np.array([shift, -shift, 0, 0])
+    table = [(schema.partitions[0], Counted(shares, noise), np.full(4, 0.25))]
+    return find_missed(schema, fit.targets, coded, table, tail=tail)
+
+
+def test_more_rows_show_a_smaller_miss() -> None:
+    assert not _apart(0.02, 1e-4, 4096, gaussian_tail)
+    (found,) = _apart(0.02, 1e-4, 32_768, gaussian_tail)
+    assert found.relation == "the table of ill and sex"
+
+
+@pytest.mark.parametrize(("noise", "named"), [(1e-4, True), (1e-2, False)])
+def test_what_rows_vary_by_has_no_long_tail_whatever_the_noise(noise: float, named: bool) -> None:
+    """Four deviations: too many for chance of rows, and not for one Laplace noise."""
+    laplace = partial(LaplaceLaw.tail_probability, n=1)
+    off = 4 * np.hypot(noise, np.sqrt(0.1875 / 8192))
+    assert bool(_apart(off, noise, 8192, laplace)) is named
+    assert _apart(off, noise, 8192, gaussian_tail)

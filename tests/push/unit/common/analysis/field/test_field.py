@@ -64,6 +64,7 @@ def _fit(schema: Schema, rows: NDArray[np.int32], noise: float = 0.0, seed: int 
         second=second,
         histograms=[None] * len(schema.attributes),
         entry_noise=noise,
+        n_rows=len(rows),
         rng=np.random.default_rng(seed),
         tail=gaussian_tail,
     )
@@ -193,7 +194,8 @@ def test_any_noise_leaves_valid_targets(noise: float) -> None:
 
 def test_there_is_no_field_without_sums_or_for_one_attribute() -> None:
     rng = np.random.default_rng(0)
-    rest = {"histograms": [None] * 4, "entry_noise": 0.0, "rng": rng, "tail": gaussian_tail}
+    rest = {"histograms": [None] * 4, "entry_noise": 0.0, "n_rows": 9}
+    rest |= {"rng": rng, "tail": gaussian_tail}
     assert fit_released(MIXED, mean=None, second=np.eye(8), **rest) is None
     three = make_schema([categorical_of("a", list("abc"))])
     assert fit_released(three, mean=np.zeros(3), second=np.eye(3), **rest) is None

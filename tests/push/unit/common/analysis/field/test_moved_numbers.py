@@ -64,6 +64,7 @@ def _fit(schema: Schema, people: list[Column], noise: float, *, laplace: bool = 
         second=second,
         histograms=unpack_histograms(packed, N, layout),
         entry_noise=noise,
+        n_rows=N,
         rng=np.random.default_rng(1),
         tail=laplace_tail if laplace else gaussian_tail,
         tables=[(partition, Counted(shares, noise)) for partition, shares in tables],

@@ -67,6 +67,7 @@ def _fit(schema: Schema, noise: float, seed: int = 1, *, people: People | None =
         second=second,
         histograms=unpack_histograms(packed, N, layout),
         entry_noise=noise,
+        n_rows=N,
         rng=rng,
         tail=gaussian_tail,
         tables=[

@@ -118,6 +118,7 @@ def _shown(schema: Schema, seed: int, noise: float) -> NDArray[np.float64]:
         second=second,
         histograms=[None] * 7,
         entry_noise=noise,
+        n_rows=16_384,
         rng=rng,
         tail=gaussian_tail,
     )

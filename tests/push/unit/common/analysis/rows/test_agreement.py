@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dppca.common.analysis.field.missed import Missed
-from dppca.common.analysis.rows.agreement import MOST_ROWS, compare_with_release
+from dppca.common.analysis.field.missed import MOST_ROWS, Missed
+from dppca.common.analysis.rows.agreement import compare_with_release
 from dppca.common.analysis.rows.replicates import replicates
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.schema import Column
