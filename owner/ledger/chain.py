@@ -50,6 +50,7 @@ from dppca.common.kernel.errors import (
     StudyStateError,
 )
 from dppca.common.kernel.privacy.accounting import NO_COST, PrivacyCost
+from dppca.common.kernel.privacy.promises import Promise, Spending, kept_promise
 from dppca.owner.ledger.acts import Act, charge_act
 from dppca.owner.ledger.approvals import NOTHING_DONE, Approvals, find_fault
 from dppca.owner.ledger.entries import (
@@ -67,7 +68,6 @@ from dppca.owner.ledger.entries import (
 from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
 from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links
-from dppca.owner.ledger.promises import Promise, Spending, kept_promise
 
 SALT_BYTES = 16  # so many that none comes twice
 FIRST = bytes(32)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.kernel.privacy.accounting import Price, PrivacyCost
+from dppca.common.kernel.privacy.promises import Spending, kept_promise
 from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.owner.ledger.populations import Account
-from dppca.owner.ledger.promises import Spending, kept_promise
 
 if TYPE_CHECKING:
     from dppca.common.kernel.privacy.mechanisms import Calibration

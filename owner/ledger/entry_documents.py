@@ -14,6 +14,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeText, canonical_json
 from dppca.common.kernel.privacy.accounting import Budget, Price, PrivacyCost
+from dppca.common.kernel.privacy.promises import Promise, kept_promise
 from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.owner.ledger.entries import (
     Approval,
@@ -34,7 +35,6 @@ from dppca.owner.ledger.entries import (
     Withdrawal,
 )
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.ledger.promises import Promise, kept_promise
 
 VERSION = 1  # of an entry's form
 _LATER: frozenset[str] = frozenset({"reading_sha256", "relation", "promise", "key", "forms"})

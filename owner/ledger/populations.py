@@ -22,7 +22,7 @@ Rules
    until the policy says whose it is: a population that was charged cannot be left out.
 
 5. A charge is priced under the promise of each population that it counts for, and nothing is
-   charged where a price is infinite (`dppca.owner.ledger.promises`).
+   charged where a price is infinite (`dppca.common.kernel.privacy.promises`).
 
 It follows that the charges of one source under one address never exceed the budget of the
 population that draws on it, however the names have changed.
@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
-from dppca.owner.ledger.promises import Promise
+from dppca.common.kernel.privacy.promises import Promise
 
 _SOURCE = "source "  # no name has a space
 

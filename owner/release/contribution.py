@@ -17,6 +17,7 @@ from dppca.common.kernel.errors import BudgetExceededError, PrivacyError, StudyS
 from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.promises import Promise, kept_promise
 from dppca.common.kernel.privacy.release import calibrate, replaced_charge
 from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
@@ -28,7 +29,6 @@ from dppca.owner.ledger.chain import (
 )
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, admits_total, remaining, spent
-from dppca.owner.ledger.promises import Promise, kept_promise
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, Document, PathText, TimeText
+from dppca.common.kernel.privacy.promises import Promise
 from dppca.common.shell.study_words import other_owners
 from dppca.owner.ledger.entries import Disowning
-from dppca.owner.ledger.promises import Promise
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
 from dppca.owner.render.charges import GAUSSIAN_SUM, ChargedCost
 

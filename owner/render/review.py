@@ -24,12 +24,12 @@ from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
+from dppca.common.kernel.privacy.promises import Promise
 from dppca.common.kernel.schema.units import LimitedRows
 from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
 from dppca.common.shell.study_header import StudyHeader
 from dppca.common.shell.study_words import other_owners, waits_for_ever
-from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Review
 from dppca.owner.release.dialogue import Outline, outline_release

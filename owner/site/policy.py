@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from dppca.common.kernel.durable.files import require_absent
 from dppca.common.kernel.errors import NoPolicyError, SettingError
 from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.promises import Promise
 from dppca.common.kernel.schema.units import NeighbourRelation, Unit
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.locations import Location, digest_location, find_shared_rows
 from dppca.owner.site import POLICY_FILE
 from dppca.owner.site.config import Site

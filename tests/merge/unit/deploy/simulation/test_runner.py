@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from dppca.common.kernel.privacy.promises import Promise, kept_promise
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.deploy.simulation.runner import policy_text
-from dppca.owner.ledger.promises import Promise, kept_promise
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import load_policy

@@ -9,10 +9,10 @@ import pytest
 
 from dppca.common.kernel.errors import BudgetExceededError, NoPolicyError, SettingError
 from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.promises import Promise
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account
-from dppca.owner.ledger.promises import Promise
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol

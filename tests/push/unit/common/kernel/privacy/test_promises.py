@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dppca.common.kernel.errors import BudgetExceededError, LedgerError, SettingError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.privacy.accounting import NO_COST, Budget
+from dppca.common.kernel.privacy.promises import Promise, kept_promise
 from dppca.common.kernel.privacy.release import calibrate, replaced_charge, schema_sensitivity
 from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.common.kernel.schema import Column
@@ -20,7 +21,6 @@ from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.entry_documents import from_document, has_later_form, to_document
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.ledger.promises import Promise, kept_promise
 from dppca.owner.release.contribution import compute_budget_status, request_contribution
 from tests.support.ledgers import history_of
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
