@@ -47,7 +47,7 @@ PARTY_MARKS: Final = (
 PARTY_FILES: Final = (
     *PARTY_MARKS,
     *("ca.pem", "certificate.pem", "request.pem", "peers.yaml", "site.lock", "lock", "crl.pem"),
-    *("ledger.*", "curator.sqlite*", "roles.json", "fingerprint.key"),
+    *("ledger.*", "curator.sqlite*", "roles.json", "fingerprint.key", "looks.jsonl"),
 )
 """Patterns of the files that a party's folder keeps."""
 PARTY_FOLDERS: Final = ("studies", "openers", "next", "previous", "cluster", "blobs", "issued")

@@ -25,6 +25,7 @@ def cli() -> None:
       dppca-verify verify components.npz --ca ca.pem
       dppca-verify estimate components.npz mean age --by sex --ca ca.pem
       dppca-verify approve statement-3f9a12c0aa41.json --key ~/.ssh/dppca-hospital
+      dppca-verify audit audit-2026/audit.json --ca ca.pem
     """
     repeat_options("dppca-verify", [], commands=cli.commands)
 
@@ -116,6 +117,42 @@ def _approve(file: Path, key: Path, output: Path | None, *, as_json: bool) -> No
         approval=kept,
     )
     emit(document, f"Signed: {kept}. Hand it back to the site.", as_json=as_json)
+
+
+@cli.command("audit")
+@click.option("--ca", type=FILE, help="The authority's certificate.")
+@click.option("--crl", type=FILE, help="The authority's revocation list.")
+@click.option("--since", type=FILE, help="An earlier audit.json of the site, which you have kept.")
+@prints("dppca.common.verification.audit.report:AuditReport")
+@click.argument("file", type=FILE)
+def _audit(
+    file: Path, ca: Path | None, crl: Path | None, since: Path | None, *, as_json: bool
+) -> int:
+    """Check the record of a site, and say what it shows.
+
+    FILE is audit.json, which `dppca-owner audit` wrote. Checks signature, ledger, receipts and
+    people's signatures, and adds up what was spent. With --since, also that the record continues
+    the one that you kept: else exits with 48. Exits with 15 to 18 if the bundle does not hold, with
+    34 if something left without signatures that the site's roles ask for, with 48 if an earlier
+    export was of another ledger, and with 52 if no authority's certificate was given.
+
+    \b
+    Example:
+      dppca-verify audit audit-2026/audit.json --ca ca.pem --since audit-2025/audit.json
+    """
+    from dppca.common.kernel.attestation.verify import read_authority, read_revoked
+    from dppca.common.kernel.errors import ChainError, ExitCode, NotApprovedError
+    from dppca.common.verification.audit.report import audit_text, check_audit
+
+    authority = read_authority(ca)
+    revoked = read_revoked(crl, ca=authority)
+    report = check_audit(file, ca=authority, revoked=revoked, since=since)
+    emit(report, audit_text(report, ca=ca), as_json=as_json)
+    if report.unsigned:
+        return NotApprovedError.exit_code
+    if report.replaced:
+        return ChainError.exit_code
+    return ExitCode.UNVOUCHED if report.authority is None else 0
 
 
 def main() -> NoReturn:

@@ -96,6 +96,11 @@ class Site(CredentialFolder):
         return self.folder / "fingerprint.key"
 
     @property
+    def looks(self) -> Path:
+        """File of exports for auditors (`dppca.owner.site.looks`)."""
+        return self.folder / "looks.jsonl"
+
+    @property
     def peers(self) -> Path:
         """File of the owners' keys that the steward has verified (`dppca.owner.site.agreement`)."""
         return self.folder / "peers.yaml"
@@ -112,6 +117,7 @@ class Site(CredentialFolder):
             *(self.folder / name for name in names),
             self.peers,
             self.fingerprint,
+            self.looks,
             self.folder / "roles.json",
             *keys,
         )

@@ -72,6 +72,8 @@ class Claim(StrEnum):
     """An owner's claim about its contribution to a study."""
     ACKNOWLEDGEMENT = "urn:dppca:predicate:acknowledgement:1"
     """A curator's claim that it has stored a contribution."""
+    AUDIT = "urn:dppca:predicate:audit:1"
+    """A site's claim that an audit bundle is what it has on record."""
 
 
 @dataclass(frozen=True, slots=True)

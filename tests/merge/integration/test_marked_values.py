@@ -137,6 +137,10 @@ class Site:
             return code, None
         return code, require_documented("dppca-owner", json.loads(out))
 
+    def keep(self, where: str, content: bytes) -> None:
+        """Keep what was written to be handed over."""
+        self._heap.add(where, content)
+
     def both(self, *arguments: str) -> tuple[int, Any]:
         """As text and as JSON, which end alike."""
         answer = self.say(*arguments)
@@ -256,6 +260,9 @@ def _a_whole_study(site: Site, study: Study, rows: Path) -> None:
     site.say(*again, as_json=False)
     released = ("train", study.name, "--target", "ill", "--method", "dp-svm", "--epsilon", "1")
     assert site.say(*released, "--yes")[0] == 0
+    code, document = site.say("audit", "--output", str(site.folder.with_name("audit")))
+    assert code == 0, document
+    site.keep("bundle", Path(document["bundle"]).read_bytes())
 
 
 def _what_fails_after(site: Site, rows: Path) -> None:

@@ -108,6 +108,11 @@ def test_a_contribution_waits_for_two_people_and_leaves_once(
     code, done = site.run("budget")
     assert code == 0
     assert site.run("doctor")[0] == 0
+    code, done = site.run("audit", "--output", str(keys.parent / "audit"))
+    assert code == 0
+    line = ("audit", done["bundle"], "--ca", site.folder / "ca.pem")
+    code, told = answer_of("dppca-verify", verify, *line)
+    assert (code, [each["signed"] for each in told["releases"]]) == (0, [[1, 2]])
 
 
 def test_rows_that_change_after_the_signatures_are_others(

@@ -36,6 +36,7 @@ READ = {
         "--mapping",
         "--model",
         "--request",
+        "--since",
         "--study",
         "--study-file",
         "--synthetic",
