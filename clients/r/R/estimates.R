@@ -21,10 +21,12 @@ dppca_estimates <- function(file, ca = NULL, crl = NULL, first = NULL, populatio
   )
 }
 
+owners_of <- function(number) sprintf("%d %s", number, ngettext(number, "owner", "owners"))
+
 print.dppca_estimates <- function(x, ...) {
   it <- x$checked
   cat(sprintf(
-    "Result of study %s: %d owners, epsilon %s, delta %s, %s\n", it$study, length(it$owners),
+    "Result of study %s: %s, epsilon %s, delta %s, %s\n", it$study, owners_of(length(it$owners)),
     it$guarantee$epsilon, it$guarantee$delta, it$guarantee$relation
   ))
   cat(if (attr(it, "vouched")) {
@@ -49,7 +51,14 @@ dppca_ask <- function(est, question, names = character(), ..., level = NULL, adj
   make_answer(call_dppca(c(asked, given("--level", level)), est$command), asked, est$command)
 }
 
+ANSWERS <- 1L # the version of answers that is read here
+
 make_answer <- function(said, asked, command) {
+  if (!identical(said$version, ANSWERS)) {
+    stop_dppca("dppca_other_version", sprintf(
+      "%s gives answers of another version: install the same version as this package's", command
+    ))
+  }
   number <- function(key) {
     vapply(said$estimates, function(each) {
       if (is.null(each[[key]])) NA_real_ else as.numeric(each[[key]])

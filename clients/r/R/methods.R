@@ -47,13 +47,24 @@ tidy.dppca_answer <- function(x, conf.int = FALSE, conf.level = 1 - x$said$alpha
 glance.dppca_answer <- function(x, ...) {
   it <- x$said
   data.frame(
-    rows = it$rows, rows.deviation = it$rows_deviation, unit = it$unit, owners = it$owners,
+    rows = it$rows, rows.deviation = it$rows_deviation, counts = it$counts, unit = it$unit,
+    owners = it$owners,
     epsilon = as.numeric(it$epsilon), delta = as.numeric(it$delta), relation = it$relation,
     study = it$study, vouched = x$vouched, stringsAsFactors = FALSE
   )
 }
 
-title_of <- function(x) if (is.null(x$formula)) x$said$title else deparse1(x$formula)
+# What is asked of people is another question than of rows: the title says it, a formula does not.
+title_of <- function(x) {
+  if (is.null(x$formula)) return(x$said$title)
+  paste0(deparse1(x$formula), if (x$said$unit == "person") ", by person")
+}
+
+counted <- function(said) {
+  number <- paste(format(said$rows), said$counts)
+  if (said$rows_deviation == 0) return(number)
+  sprintf("about %s (by noise off by %.3g)", number, said$rows_deviation)
+}
 
 print.dppca_answer <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   cat("\n", title_of(x), "\n\n", sep = "")
@@ -70,8 +81,8 @@ print.summary_dppca_answer <- function(x, digits = max(3L, getOption("digits") -
   table <- it$table
   cat("\n", title_of(it), "\n", sep = "")
   cat(sprintf(
-    "%s, %s rows of %d owners; epsilon %s, delta %s (%s)\n\n", it$said$scope,
-    format(it$said$rows), it$said$owners, it$said$epsilon, it$said$delta, it$said$relation
+    "%s, %s of %s; epsilon %s, delta %s (%s)\n\n", it$said$scope, counted(it$said),
+    owners_of(it$said$owners), it$said$epsilon, it$said$delta, it$said$relation
   ))
   half <- 50 * it$said$alpha
   shown <- cbind(

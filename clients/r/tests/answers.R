@@ -33,7 +33,7 @@ if (.Platform$OS.type == "unix") {
   answer <- function(..., covariance = "null") {
     sprintf(paste0(
       '{"title": "regression of y", "scope": "for these rows", "rows": 90, "owners": 2, ',
-      '"rows_deviation": 0, "unit": "row", "epsilon": "1", "delta": "0", "study": "s", ',
+      '"rows_deviation": 0, "unit": "row", "counts": "rows", "version": 1, "epsilon": "1", "delta": "0", "study": "s", ',
       '"relation": "replace-one", "attributes": [{"name": "y"}, {"name": "a"}, {"name": "b"}], ',
       '"alpha": 0.05, "assumptions": ["One thing."], ',
       '"covariance": %s, "estimates": [%s]}'
@@ -58,6 +58,7 @@ if (.Platform$OS.type == "unix") {
   expect(any(grepl("b=c: not estimable, the noise hides it", told)))
   expect(any(grepl("One thing.", told)))
   expect(!any(grepl("NOBODY VOUCHES", told)))
+  expect(any(grepl("for these rows, 90 rows of 2 owners; epsilon 1", told)))
   ols(est, y ~ .)
   expect(grepl(" ols y a b --json$", readLines(paste0(command, ".asked"))))
   confint(fitted, level = 0.9)
@@ -69,6 +70,21 @@ if (.Platform$OS.type == "unix") {
   grDevices::pdf(NULL)
   plot(fitted)
   invisible(grDevices::dev.off())
+
+  people <- sub('"unit": "row", "counts": "rows"', '"unit": "person", "counts": "weighted rows"',
+                sub('"rows_deviation": 0', '"rows_deviation": 1.25', answer(estimate("a", "1"))))
+  est$command <- says(people)
+  capped <- ols(est, y ~ a)
+  told <- capture.output(print(summary(capped)))
+  expect(any(grepl("y ~ a, by person", told, fixed = TRUE)))
+  expect(any(grepl("about 90 weighted rows (by noise off by 1.25) of 2 owners", told, fixed = TRUE)))
+  expect(is.na(nobs(capped)))
+  if (requireNamespace("generics", quietly = TRUE)) {
+    expect(identical(generics::glance(capped)$counts, "weighted rows"))
+  }
+  est$command <- says(sub('"version": 1', '"version": 2', people))
+  expect(inherits(caught(dppca_mean(est, "a")), "dppca_other_version"))
+  est$command <- command
 
   for (bad in list(y ~ log(a), y ~ a + 0, y ~ a - 1, y ~ a:b, ~a, log(y) ~ a, y ~ offset(a))) {
     expect(inherits(caught(ols(est, bad)), "dppca_formula"))
