@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dppca.common.kernel.documents.amounts import left_text, spent_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import WHOSE
 from dppca.common.kernel.durable.clock import duration_text, utc_now
@@ -205,5 +206,5 @@ def _count(value: int) -> str:
 
 
 def _of(value: int, what: str) -> str:
-    """Return a number of things, such as "1 row" and "2,000 rows"."""
-    return f"{value:,} {what}{'' if value == 1 else 's'}"
+    """Return a number of things, such as "1 row" and "2,000 people"; ``what`` is the plural."""
+    return many(value, what, ",")

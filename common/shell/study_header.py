@@ -13,6 +13,7 @@ from functools import cached_property
 
 from dppca.common.analysis.estimates.questions import question_words
 from dppca.common.kernel.documents.amounts import spent_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.composition import Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
@@ -92,7 +93,7 @@ def _questions(header: StudyHeader) -> str:
 
 def _signatories(header: StudyHeader) -> str:
     pins = (header.study.signatories or {}).items()
-    return "; ".join(f"{pin.needed} people of {owner}" for owner, pin in pins)
+    return "; ".join(f"{many(pin.needed, 'people')} of {owner}" for owner, pin in pins)
 
 
 def _deadline(header: StudyHeader) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.study import Study
 
 _STATES = {StudyState.DECOMPOSED: "result ready"}
 
@@ -29,7 +31,13 @@ def name_list(names: Sequence[str], me: str = "") -> str:
 
 def other_owners(count: int) -> str:
     """Return a number of owners in words, such as "1 other owner" and "2 other owners"."""
-    return f"{count} other owner{'s' if count > 1 else ''}"
+    return many(count, "other owners")
+
+
+def released_number(study: Study, number: int) -> str:
+    """Return the number of a result in words, such as "40 people" and "about 7131 rows"."""
+    about = "about " if study.has_secret_rows else ""
+    return f"{about}{many(number, study.unit.counts)}"
 
 
 def exact_time(time: str | datetime) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.durable.files import read_content
 from dppca.common.kernel.errors import ExitCode
 from dppca.common.shell.console import FILE, FOLDER, emit
@@ -109,6 +110,6 @@ def verify(
         from dppca.common.verification.dossier.writing import ANSWERS, dossier_of
 
         written = dossier_of(checked, dossier, place / ANSWERS if answers is None else answers)
-        text += f"\n  dossier of {len(written)} files: {dossier}"
+        text += f"\n  dossier of {many(len(written), 'files')}: {dossier}"
     emit(report, text, as_json=as_json)
     return ExitCode.UNVOUCHED if authority is None else 0

@@ -30,12 +30,14 @@ from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
 from dppca.common.kernel.attestation.verify import verify_result_file
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.study import Study
 from dppca.common.shell.packages import require_package
+from dppca.common.shell.study_words import released_number
 from dppca.common.verification.files import UnvouchedWarning
 
 if TYPE_CHECKING:
@@ -187,8 +189,8 @@ class Components:
     @property
     def _title(self) -> str:
         title = (
-            f"{self.study.name}: {self.n_components_} components of "
-            f"{self.n_features_in_}, from {self.n_rows} rows"
+            f"{self.study.name}: {many(self.n_components_, 'components')} of "
+            f"{self.n_features_in_}, from {released_number(self.study, self.n_rows)}"
         )
         if self.receipt is None:
             return title

@@ -20,6 +20,7 @@ from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
 from dppca.common.kernel.attestation.sums import require_sum
 from dppca.common.kernel.attestation.verify import verify_result_file
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import digest_file
@@ -214,7 +215,8 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
     if model is not None:
         lines.append(
             f"  {model.method} for {model.target}, on top: epsilon {model.epsilon}, delta "
-            f"{model.delta}, from {model.n_rows} rows; computed again from its settings"
+            f"{model.delta}, from {_counted(report, model.n_rows)}; computed again from its "
+            "settings"
         )
     lines += [
         f"  acknowledged by curator {each.curator} and listed: {each.owner}"
@@ -232,9 +234,7 @@ def _together_lines(report: Verification) -> list[str]:
     noise, guarantee = report.mechanism, report.guarantee
     law, unit = every_law()[noise.name](**noise.parameters), 4**noise.resolution_bits
     whose = "the sum" if isinstance(noise, SumMechanism) else "each owner's sums"
-    owners = ", ".join(
-        f"{each.owner} ({each.n_rows or 'a secret number of'} rows)" for each in report.owners
-    )
+    owners = ", ".join(f"{each.owner} ({_counted(report, each.n_rows)})" for each in report.owners)
     missing, left, together = [], [], "guarantee of the components"
     if report.continues is not None:
         together = f"guarantee, together with study {report.continues}, which it continues"
@@ -248,8 +248,8 @@ def _together_lines(report: Verification) -> list[str]:
     return [
         f"  receipts signed by: {owners}",
         *(
-            f"  signed by {each.signed} of {each.people} people of {each.owner}, by the roles that "
-            "the study pins"
+            f"  signed by {each.signed} of {many(each.people, 'people')} of {each.owner}, by the "
+            "roles that the study pins"
             for each in report.signatories
         ),
         *missing,
@@ -261,6 +261,12 @@ def _together_lines(report: Verification) -> list[str]:
         *(f"    {assumption}" for assumption in guarantee.assumptions),
         *left,
     ]
+
+
+def _counted(report: Verification, number: int) -> str:
+    """Return how many rows, or people where these are protected, a release is of."""
+    counts = "people" if report.guarantee.max_rows_per_person is None else "rows"
+    return many(number, counts) if number else f"a secret number of {counts}"
 
 
 def deviations_text(law: NoiseLaw, unit: int) -> str:

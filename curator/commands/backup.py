@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.shell.console import FOLDER, emit, prints, progress
 from dppca.common.shell.outputs import output_folder
 
@@ -68,7 +69,9 @@ def _tell(folder: Path, backup: Backup, *, as_json: bool) -> None:
     from dppca.curator.store.backup import BackupDocument
 
     text = (
-        f"{folder}: {backup.studies} studies, {backup.contributions} contributions, "
-        f"{backup.files} files of {backup.file_bytes} bytes, store version {backup.version}."
+        f"{folder}: {many(backup.studies, 'studies')}, "
+        f"{many(backup.contributions, 'contributions')}, "
+        f"{many(backup.files, 'files')} of {backup.file_bytes} bytes, "
+        f"store version {backup.version}."
     )
     emit(BackupDocument(folder=folder, **asdict(backup)), text, as_json=as_json)

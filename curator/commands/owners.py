@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
 from dppca.curator.commands.options import as_operator, connection
@@ -60,15 +61,15 @@ def settle(name: str, reason: str, curator: str, credentials: Path, *, as_json: 
     with as_operator(curator, credentials) as client:
         settled = client.settle_ledger(name, reason)
     text = (
-        f"Owner {name}: the ledger of {settled.seen_length} entries that was seen is set aside "
-        f"({settled.settled.isoformat()}, by {settled.by})."
+        f"Owner {name}: the ledger of {many(settled.seen_length, 'entries')} that was seen is "
+        f"set aside ({settled.settled.isoformat()}, by {settled.by})."
     )
     emit(settled, text, as_json=as_json)
 
 
 def _describe(name: str, seen: SeenOwner, *, width: int | None) -> str:
     lines = [
-        f"Owner {name}: the ledger seen last has {seen.ledger_length} entries."
+        f"Owner {name}: the ledger seen last has {many(seen.ledger_length, 'entries')}."
         if seen.ledger_length
         else f"Owner {name}: no ledger counts as seen."
     ]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.shell.console import emit, prints
 from dppca.curator.commands.options import as_operator, complete_study, connection
 from dppca.curator.operator.responses import Refusals
@@ -45,5 +46,5 @@ def _text(refused: Refusals) -> str:
             f"  {each.sentence} ({each.error})",
         ]
     if refused.dropped:
-        lines.append(f"{refused.dropped} older entries were dropped.")
+        lines.append(f"{many(refused.dropped, 'older entries')} dropped.")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
@@ -243,7 +244,7 @@ def synthetic(
     document = DownloadedRowsDocument(
         study=name, form=form, rows=n_rows, path=output, bytes=output.stat().st_size
     )
-    emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
+    emit(document, f"{output}: {many(n_rows, 'synthetic rows')}.", as_json=as_json)
 
 
 study.add_command(study_refinement.command)
@@ -339,10 +340,12 @@ def _describe(details: StudyDetails, *, width: int | None) -> str:
     from dppca.common.shell.study_words import show_state
 
     summary = details.summary
+    study = study_from_canonical(details.document)
     lines = [
-        *StudyHeader(study_from_canonical(details.document), summary.state).lines(),
+        *StudyHeader(study, summary.state).lines(),
         f"Study {summary.name}, {show_state(summary.state)}: "
-        f"{summary.contributions} of {summary.owners} owners have contributed.",
+        f"{summary.contributions} of {many(summary.owners, 'owners')} "
+        f"{'has' if summary.owners == 1 else 'have'} contributed.",
         f"Digest:  {summary.digest}",
         f"Created: {summary.created.isoformat()}",
     ]
@@ -352,7 +355,7 @@ def _describe(details: StudyDetails, *, width: int | None) -> str:
         lines.append(f"Sealed:  {details.sealed.isoformat()}, set {details.set_digest}")
     if details.missing_openers:
         lines.append(f"Waits to be opened by: {', '.join(details.missing_openers)}")
-    names = ("owner", "received", "rows", "bytes", "synthetic rows", "opener")
+    names = ("owner", "received", study.unit.counts, "bytes", "synthetic rows", "opener")
     has_openers = any(owner.opener for owner in details.owners)
     shown = len(names) if has_openers else len(names) - 1
     rows = [(owner.name, *_sent(owner), _opening(owner))[:shown] for owner in details.owners]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import read_text, write_new
 from dppca.common.shell.console import KNOWN_FILE, emit, prints
@@ -101,7 +102,7 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
         openers=openers,
     )
     text = (
-        f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\n"
+        f"{output}: {many(len(study.owners), 'owners')}; openers: {', '.join(openers)}\n"
         "The stewards compare the study's digest among themselves, not with you.\n"
         f"next: dppca-curator study create {quote(str(output))}"
     )

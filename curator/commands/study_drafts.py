@@ -14,6 +14,7 @@ import click
 from dppca.common.analysis.estimates.reasons import RuledOut
 from dppca.common.analysis.outlook import Outlook
 from dppca.common.kernel.documents.amounts import parse_positive
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.names import one_line, require_party_name
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DigestText
@@ -404,7 +405,8 @@ def check(file: Path, export: Path | None, rows: int | None, *, as_json: bool) -
     lines = [
         *StudyHeader(study).lines(),
         f"{file} is a valid study: {study.name}, {counted}, "
-        f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
+        f"{many(len(checked.attributes), 'attributes')}, "
+        f"{many(checked.coded_columns, 'coded columns')}.",
         *([f"NOT SAID: {unsaid}. Stewards decide by what a study is for: say it"] * bool(unsaid)),
         *(
             ["ONE OWNER: nothing is joint, what it releases is its own: name the others"]

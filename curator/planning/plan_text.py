@@ -12,6 +12,7 @@ from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.analysis.forecast import UtilityForecast
 from dppca.common.analysis.table_forecast import JUDGED, TableForecast
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.covariance_noise import CLEARLY
@@ -68,8 +69,8 @@ def _fold(text: str) -> str:
 
 
 def _verdict(plan: StudyPlan) -> list[str]:
-    size = f"{len(plan.rows)} owners, {sum(plan.rows.values())} rows together, "
-    size += f"{len(plan.assumption.eigenvalues)} coded columns"
+    size = f"{many(len(plan.rows), 'owners')}, {many(sum(plan.rows.values()), 'rows')} together, "
+    size += many(len(plan.assumption.eigenvalues), "coded columns")
     return [f"{_judge(plan)}.", f"Study {plan.study}: {size}"]
 
 
@@ -117,8 +118,8 @@ def _plain(plan: StudyPlan) -> list[str]:
         return []
     return [
         f"In plain numbers, at epsilon {_in_study(plan)}:",
-        f"  {forecast.above} of {len(plan.assumption.eigenvalues)} components would stand above "
-        f"the noise; {forecast.count} would be kept",
+        f"  {forecast.above} of {many(len(plan.assumption.eigenvalues), 'components')} would stand "
+        f"above the noise; {forecast.count} would be kept",
         f"  these would hold {_spread(forecast)} of the variance that the best {forecast.count} "
         f"could hold; random directions, {_percent(forecast.chance)} %",
         *([_BEST_CASE] if plan.assumption.is_best_case else []),
@@ -223,7 +224,8 @@ def _count_weight(plan: StudyPlan, *, details: bool) -> list[str]:
 
 
 def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
-    start, good = need.mechanism.capitalize(), f"captures {GOOD:g} of {plan.components} components"
+    start = need.mechanism.capitalize()
+    good = f"captures {GOOD:g} of {many(plan.components, 'components')}"
     if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
         return [f"{start}: no epsilon within reach {good}"]
     mean_rows = sum(plan.rows.values()) / len(plan.rows)
@@ -310,8 +312,8 @@ def _rounds(plan: StudyPlan) -> list[str]:
     size, whole = rounds.size, decimal_text(plan.requested.epsilon)
     start = "In two studies (study refine)"
     counted = (
-        f"{size.trees} trees of {size.leaves} leaves: {size.rows_per_leaf:.0f} rows in a leaf, a "
-        f"count's noise {size.noise:.0f}"
+        f"{many(size.trees, 'trees')} of {size.leaves} leaves: {size.rows_per_leaf:.0f} rows in a "
+        f"leaf, a count's noise {size.noise:.0f}"
     )
     if not size.is_clear:
         return [f"{start} epsilon {whole} is too little: {counted} would hide the counts"]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.analysis.field.missed import Missed, missed_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.shell.console import steps_lines
 
 _SMALL_GAIN = 64  # leaves
@@ -35,10 +36,11 @@ class RefinedStudyDocument:
 def refined_text(drafted: RefinedStudyDocument) -> str:
     """Return what was drafted, what its trees were grown on and what to do now."""
     lines = [
-        f"{drafted.path}: continues study {drafted.continues}; {drafted.trees} trees of at most "
-        f"{drafted.leaves} leaves, by {drafted.target}.",
-        f"  the rule for this budget: {drafted.rule[0]} trees of {drafted.rule[1]} leaves. A leaf "
-        f"has {drafted.rows_per_leaf:.0f} rows on average, a count noise of {drafted.noise:.0f}",
+        f"{drafted.path}: continues study {drafted.continues}; {many(drafted.trees, 'trees')} of "
+        f"at most {drafted.leaves} leaves, by {drafted.target}.",
+        f"  the rule for this budget: {many(drafted.rule[0], 'trees')} of {drafted.rule[1]} "
+        f"leaves. A leaf has {drafted.rows_per_leaf:.0f} rows on average, a count noise of "
+        f"{drafted.noise:.0f}",
         f"  the rows that the trees were grown on: {drafted.rows}",
         *steps_lines(drafted.next),
     ]

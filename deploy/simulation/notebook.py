@@ -26,6 +26,7 @@ from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, 
 from dppca.common.analysis.values import ValueCounts, count_values
 from dppca.common.kernel.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.durable.clock import utc_now
@@ -249,12 +250,12 @@ class Simulation:
         n_people = f"{'about ' * self.study.has_secret_rows}{n} {counts}"
         lines = [
             *(f"{line} †" for line in self.alarms),
-            f"Simulation of {self.study.name}: {len(self.owners)} owners, {n_people}",
+            f"Simulation of {self.study.name}: {many(len(self.owners), 'owners')}, {n_people}",
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
             f"{promise.delta}",
             *(f"  {line}" for line in components.alarm),
-            f"  {components.n_components_} components of {components.n_features_in_}; "
+            f"  {many(components.n_components_, 'components')} of {components.n_features_in_}; "
             f"they capture {self.captured_variance:.1%} of the variance that the best would †",
         ]
         lines += [f"  {self._widths_text}"] if self.widths else []

@@ -11,6 +11,7 @@ from textwrap import fill
 
 from dppca.common.analysis.estimates.face import Estimates, estimates
 from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.documents.counts import many
 from dppca.common.verification.estimation import read_published
 from dppca.deploy.simulation.demo import VISITS
 from dppca.deploy.simulation.evaluate import Utility
@@ -48,8 +49,8 @@ def make_story(
     factor = exp(float(claimed.epsilon))
     found = [*_tell_answers(asked), f"{_directions(report.components.above_noise)}."]
     parts = [
-        f"{privacy.n:,} {privacy.counts} of {len(report.owners)} owners: noise in the sums hides "
-        "each, and nobody was shown a row.",
+        f"{many(privacy.n, privacy.counts, ',')} of {many(len(report.owners), 'owners')}: "
+        "noise in the sums hides each, and nobody was shown a row.",
         f"WHAT WAS FOUND. {' '.join(found)}",
         f"WHAT IT IS GOOD FOR. {_tell_utility(report.target or '', utility, draws)}",
         f"WHAT IT COST. Epsilon {claimed.epsilon}, delta {claimed.delta}: had all years of any "

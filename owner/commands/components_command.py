@@ -74,6 +74,7 @@ def command(
         state=fetched.state,
         count=header.count,
         rows=header.n_rows,
+        counts=study.unit.counts,
         eigenvalues=result.eigenvalues.tolist(),
         noise_edge=header.noise_edge,
         components=kept_components(result, study),

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import duration_text
 from dppca.common.kernel.durable.files import open_to_others
@@ -318,7 +319,7 @@ def _data(
                 found = (error,)
             refusals += found
             if not found:
-                fitting.append(f"{each.name} ({table.n_rows} rows)")
+                fitting.append(f"{each.name} ({many(table.n_rows, 'rows')})")
         if fitting:
             yield Diagnosis("data", State.OK, f"study {name} can be served by {', '.join(fitting)}")
         else:
@@ -379,8 +380,9 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
         return [_broken("ledger", error)], None
     settled = f"; contributions recovered: {len(history.recoveries)}" if history.recoveries else ""
     settled += f"; disowned: {len(history.disowned)}" if history.disowned else ""
+    entries = many(history.length, "entries")
     findings = [
-        Diagnosis("ledger", State.OK, f"{history.length} entries, and the chain verifies{settled}")
+        Diagnosis("ledger", State.OK, f"{entries}, and the chain verifies{settled}")
         if site.ledger.exists()
         else Diagnosis("ledger", State.OK, "no ledger, and nothing was charged: it is made again")
     ]

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from dppca.common.kernel.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.checkpoints import checkpoint
@@ -263,7 +264,9 @@ def opening_text(document: OpenDocument) -> str:
         opened = f"Study {study} needs no opening of this site: it had enough other openers."
     else:
         again = " (the curator needed nothing more)" if document.already_stored else ""
-        opened = f"Opened study {study}, once, over the uploads of {document.owners} owners"
+        opened = (
+            f"Opened study {study}, once, over the uploads of {many(document.owners, 'owners')}"
+        )
         still = document.state is StudyState.SEALED
         opened += f"{again}. {'It waits for other openers.' if still else 'The result is ready.'}"
     return (

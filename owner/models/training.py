@@ -32,6 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dppca.common.analysis.estimators.base.classifier import has_converged
 from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import known_labels
@@ -235,8 +236,8 @@ def require_rows(n_rows: int, n_components: int) -> None:
     """Refuse fewer rows than components; both numbers are public."""
     if n_rows < n_components:
         raise DataError(
-            f"there are {n_rows} rows and {n_components} components: give at least as many rows, "
-            "or ask for fewer components"
+            f"{many(n_rows, 'rows')} and {many(n_components, 'components')}: give at least as many "
+            "rows, or ask for fewer components"
         )
 
 

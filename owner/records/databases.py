@@ -20,6 +20,7 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.shell.packages import require_package
 from dppca.owner.records.locations import Location, Place, Remark, Secret, resolve
@@ -110,7 +111,8 @@ class DatabaseLocation(Location):
             said, warnings = self.ask_about_role(found)
         relation = found.facts.relation
         of = f", of {relation}" if relation else ""
-        text = f"{found.n_rows} rows and {len(found.names)} columns in the database{of}"
+        rows, columns = many(found.n_rows, "rows"), many(len(found.names), "columns")
+        text = f"{rows} and {columns} in the database{of}"
         return [
             Remark("; ".join([text, *said])),
             *(Remark(warning, is_warning=True) for warning in warnings),

@@ -15,6 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import PrivacyError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Attribute, Categorical, Numeric
@@ -287,13 +288,13 @@ def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
 
 def key_line(key: KeyReport) -> str:
     """Return the most rows of one person, and what to do if the study allows fewer."""
-    rows = f"{key.most} row{'s' if key.most != 1 else ''}"
+    rows = many(key.most, "rows")
     if key.allowed is None:
         return (
-            f"{key.column}: {key.people} people, at most {rows} of one. If somebody has too many, "
-            "one key may stand for several people, such as 0 or unknown"
+            f"{key.column}: {many(key.people or 0, 'people')}, at most {rows} of one. If somebody "
+            "has too many, one key may stand for several people, such as 0 or unknown"
         )
-    lost = f", and {key.missing} rows have none, so whose they are is not known"
+    lost = f", and none in {many(key.missing, 'rows')}, so whose they are is not known"
     more = lost if key.missing else ""
     if key.is_kept:
         return f"{key.column}: at most {rows} of one person; the study allows {key.allowed}{more}"
@@ -317,8 +318,8 @@ def alike_line(key: KeyReport) -> str:
     return (
         f"ONE PERSON? {key.alike} values of {key.column} are another one but for zeros in front, "
         "capital letters, or how a letter or number is written (1e3, 1000), and count as different "
-        f"people. If they are the same, one person has {key.together} rows, {lost}: write each in "
-        "one way"
+        f"people. If they are the same, one person has {many(key.together, 'rows')}, {lost}: write "
+        "each in one way"
     )
 
 

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import is_text
 from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts, require_exact_floats, unfolded
@@ -154,8 +155,8 @@ def count_people(
     counted = counts.total()
     if counted.missing:
         raise DataError(
-            f"{counted.missing} rows of {title} have no {key}, so nobody knows whose they are: "
-            "fill it in, or leave these rows out"
+            f"{title} has no {key} in {many(counted.missing, 'rows')}: nobody knows whose they "
+            "are, so fill it in, or leave these rows out"
         )
     return PeopleCounts(*counts.each(), counted=counted, title=title)
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Self
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BudgetExceededError, PrivacyError, StudyStateError
 from dppca.common.kernel.privacy.accounting import PrivacyCost
@@ -221,7 +222,7 @@ def require_keys(history: History, account: Account, counted: CheckReport) -> No
     key, people = counted.key, find_population_of_people(history, account)
     if people is not None and key is not None and key.missing:
         raise PrivacyError(
-            f"{key.missing} rows have no {key.column}, so nobody knows whose they are, and "
+            f"no {key.column} in {many(key.missing, 'rows')}: nobody knows whose they are, and "
             f"population {people} has unit: person in policy.yaml. Fill it in, or leave these rows "
             "out. Nothing was charged by this command"
         )

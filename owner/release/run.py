@@ -29,6 +29,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
@@ -199,7 +200,8 @@ class ReleaseRun:
             reading = self._read(opened)
         if reading.n_rows != opened.table.n_rows:
             self._dialogue.tell(
-                f"{opened.data_set.name} has {reading.n_rows} rows now, not {opened.table.n_rows}."
+                f"{opened.data_set.name} has {many(reading.n_rows, 'rows')} now, "
+                f"not {opened.table.n_rows}."
             )
         return reading
 

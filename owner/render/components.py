@@ -6,13 +6,14 @@ from typing import Annotated
 
 from dppca.common.analysis.loadings import KeptComponent, component_lines
 from dppca.common.analysis.nothing_found import nothing_found
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.shell.study_header import StudyHeader
-from dppca.common.shell.study_words import show_state
+from dppca.common.shell.study_words import released_number, show_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class ComponentsDocument:
     state: Annotated[StudyState, "state of the study"]
     count: Annotated[int, "components that were kept"]
     rows: Annotated[int, "rows of all owners together"]
+    counts: Annotated[str, "what `rows` counts: `rows`, `people` or `weighted rows`"]
     eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
     noise_edge: Annotated[float, "largest eigenvalue that noise alone reaches"]
     components: Annotated[tuple[KeptComponent, ...], "each that was kept, by attribute and label"]
@@ -53,10 +55,10 @@ def components_text(
     """Return a summary of the result; with ``details`` components below the noise edge, too."""
     values = document.eigenvalues
     above = sum(value > document.noise_edge for value in values)
-    found = f"{document.count} components of {len(values)}"
+    found = f"{many(document.count, 'components')} of {len(values)}"
     lines = [
         f"Study {document.study}, {show_state(document.state)}: {found if values else _COUNTS}, "
-        f"from {document.rows} rows of {', '.join(document.contributed)}",
+        f"from {released_number(header.study, document.rows)} of {', '.join(document.contributed)}",
     ]
     if values:
         lines += [

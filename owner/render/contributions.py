@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.study_words import show_state
@@ -55,7 +56,7 @@ def contribution_text(document: ContributionDocument) -> str:
     """Return the number of bytes sent, their charge, and the next step."""
     again = " (the curator already had it)" if document.already_stored else ""
     counts = document.counts
-    rows = f"{document.rows} {counts}" if document.rows else f"a secret number of {counts}"
+    rows = many(document.rows, counts) if document.rows else f"a secret number of {counts}"
     return (
         f"Sent {document.bytes} bytes on {rows} to study {document.study}"
         f"{again}.\nIt was {charged_text(document)}.\n"

@@ -6,6 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.schema.texts import MISSING_WORDS
@@ -232,7 +233,7 @@ def _above_lines(report: CheckReport) -> list[str]:
 
 def check_text(report: CheckReport) -> str:
     """Return every fault, by attribute."""
-    lines = [*alarm_lines(report), f"{report.rows} rows"]
+    lines = [*alarm_lines(report), many(report.rows, "rows")]
     lines += [f"  {line}" for line in report.fact_lines()]
     if report.key is not None:
         lines.append(f"  {key_line(report.key)}")
@@ -245,7 +246,7 @@ def check_text(report: CheckReport) -> str:
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"
         )
     lines += [
-        f"  {found.count} rows {_LINE_FAULTS[kind]}: {_rows(found, report)}"
+        f"  {many(found.count, 'rows')} {_LINE_FAULTS[kind]}: {_rows(found, report)}"
         for kind, found in report.malformed_rows.items()
     ]
     for name, attribute in report.attributes.items():

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, Document, PathText, TimeText
 from dppca.common.kernel.privacy.promises import Promise
@@ -186,7 +187,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
     """Return budgets and charges as two tables; `width` is the terminal's, or None."""
     ledger = document.ledger
     lines = [] if document.locked is None else [f"LOCKED: {document.locked}.", ""]
-    lines += [f"Ledger: {ledger.entries} entries, the chain verifies."]
+    lines += [f"Ledger: {many(ledger.entries, 'entries')}, the chain verifies."]
     lines += _table(
         ["population", "data sets", "epsilon", "delta", "spent", "left"],
         [
@@ -299,7 +300,7 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     ]
     if document.entries_known:
         lines.append(
-            f"A ledger of {document.entries_known} entries was in use; this one has "
+            f"A ledger of {many(document.entries_known, 'entries')} was in use; this one has "
             f"{document.entries}."
         )
     if document.restored:
@@ -317,7 +318,7 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
 def export_text(document: ExportDocument) -> str:
     """Return the file of the entries, and the values to note for a later comparison."""
     return (
-        f"Wrote {document['entries']} entries to {document['output']}.\n"
+        f"Wrote {many(document['entries'], 'entries')} to {document['output']}.\n"
         f"To compare later: --extends {document['entries']}:{document['head']}"
     )
 
@@ -329,10 +330,10 @@ def verified_text(document: VerifiedLedger) -> str:
     again = sum(each.recomputed for each in releases)
     lines = [
         *([] if document.locked is None else [f"LOCKED: {document.locked}.", ""]),
-        f"Ledger: {document.entries} entries, the chain verifies; {len(releases)} charges.",
-        f"  {len(stored)} stored releases have the right bytes, and receipts that say what was "
-        "charged",
-        f"  {again} of them were computed again from the study at this site",
+        f"Ledger: {many(document.entries, 'entries')}, the chain verifies; "
+        f"{many(len(releases), 'charges')}.",
+        f"  right bytes, and receipts that say what was charged: {many(len(stored), 'releases')}",
+        f"  computed again from the study at this site: {again} of them",
     ]
     if document.extends:
         lines.append("  the chain continues the one that you gave")
@@ -357,7 +358,7 @@ def budget_plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
                 each.what,
                 spent_text(each.spent),
                 left_text(each.remaining),
-                f"{each.fits} times" if each.charged_epsilon or each.charged_rho else "-",
+                many(each.fits, "times") if each.charged_epsilon or each.charged_rho else "-",
                 "" if each.admitted else "WOULD BE REFUSED",
             ]
             for each in document.steps

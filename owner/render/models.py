@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from dppca.common.analysis.estimators.base.weight_noise import split_over
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.units import Person
 from dppca.owner.ledger.entries import ReleaseRequest
@@ -76,7 +77,7 @@ def training_text(document: TrainedDocument) -> str:
     """Return fit and file of a model that stays."""
     lines = [
         f"Trained {document.method} ({document.kernel}) for {document.target} on "
-        f"{document.rows} rows in {document.n_components} components",
+        f"{many(document.rows, 'rows')}{_of_components(document.n_components)}",
         f"  right on {document.training_accuracy:.1%} of the rows it was trained on"
         + _beside(document.majority),
     ]
@@ -149,11 +150,11 @@ def model_offer_text(
     )
     lines = [
         f"A classifier of {release.model_request.terms.target} that may leave, study "
-        f"{request.study}, data set {request.data_set}, {n_rows} {counts}",
+        f"{request.study}, data set {request.data_set}, {many(n_rows, counts)}",
         "",
         "What could leave this site, once:",
-        f"  noised weights of {machines} linear machine{'s' if machines > 1 else ''} on {k} "
-        "components, which are released already",
+        f"  noised weights of {many(machines, 'linear machines')} on {many(k, 'components')}, "
+        "released already",
         f"  the number of {counts}, {n_rows}, exactly, and a receipt of the guarantee",
         "What it costs, in addition to the components:",
         f"  {request.mechanism} noise; charged: {request.price.claim_text}",
@@ -171,8 +172,8 @@ def released_model_text(document: ReleasedModelDocument) -> str:
     k, of = document.n_components, "weights" if document.method == "dp-svm" else "model"
     again = " (it was stored already; these are the same bytes)" if document.already_stored else ""
     lines = [
-        f"Made {document.method} for {document.target} from {document.rows} {document.counts}"
-        + ("" if k is None else f" in {k} components")
+        f"Made {document.method} for {document.target} from {many(document.rows, document.counts)}"
+        + _of_components(k)
         + again,
         f"  guarantee of the {of}: epsilon {decimal_text(document.epsilon)}, delta "
         f"{decimal_text(document.delta)}",
@@ -191,7 +192,7 @@ def prediction_text(prediction: Prediction) -> str:
         known = f", right on {prediction.accuracy:.1%} of those with a known target"
         known += _beside(prediction.majority)
     text = (
-        f"Classified {prediction.rows} rows{known}\n"
+        f"Classified {many(prediction.rows, 'rows')}{known}\n"
         f"  saved (SITE-ONLY, it must not leave): {prediction.output}"
     )
     if prediction.other_mapping:
@@ -200,6 +201,10 @@ def prediction_text(prediction: Prediction) -> str:
             "Do both mean the same? Else name that one (--mapping), or train again"
         )
     return with_counts(text, prediction.coded_by_rule)
+
+
+def _of_components(number: int | None) -> str:
+    return "" if number is None else f" in {many(number, 'components')}"
 
 
 def _beside(majority: float | None) -> str:

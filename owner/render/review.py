@@ -15,6 +15,7 @@ from dppca.common.analysis.estimates.reasons import RuledOut, describe_ruled_out
 from dppca.common.analysis.estimators.relations import Relations, judge_relations, relations_lines
 from dppca.common.analysis.outlook import Outlook, look_ahead
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import WHOSE, Stated, quoted_lines
@@ -396,7 +397,7 @@ def _under_promise(budget: BudgetStatus) -> str:
 
 def _number(rows: int | None, counts: str) -> str:
     """Return how many rows or people, as it may be kept and printed; None is secret."""
-    return f"a secret number of {counts}" if rows is None else f"{rows:,} {counts}"
+    return f"a secret number of {counts}" if rows is None else many(rows, counts, ",")
 
 
 def _question(site: Site, found: Review, n: int | None) -> str:
@@ -404,7 +405,8 @@ def _question(site: Site, found: Review, n: int | None) -> str:
     budget = found.budget_status
     ask = (
         f"Send {found.n_entries:,} noised numbers on {_number(n, found.study.unit.counts)}, "
-        f"{len(found.study.table.attributes)} attributes, to the curator at {site.curator}."
+        f"{many(len(found.study.table.attributes), 'attributes')}, "
+        f"to the curator at {site.curator}."
     )
     if found.step is not NextStep.RESERVE:
         return f"{ask} It is already charged and costs nothing more."
@@ -482,7 +484,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         if found.rows is None
         else f"  the number of {found.counts}, {found.rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
-        f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
+        f"From {many(len(found.attributes), 'attributes')} of data set {found.data_set}{table}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),
         *(f"  counted as missing: {each}" for each in found.missing_values),
         *([f"  {WHOSE.lower()}:"] if words else []),
@@ -553,12 +555,13 @@ def _aggregate_lines(document: ReviewDocument, terms: ReviewedAggregate) -> list
 
 
 def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
+    alone = len(found.owners) == 1
     each = "as many as this site; site-only, for it follows from a secret number"
     if found.rows is not None:
-        each = f"{found.rows} {found.counts} each"
+        each = many(found.rows, found.counts) + ("" if alone else " each")
+    who = "this site brings" if alone else f"all {len(found.owners)} owners bring"
     lines = [
-        f"Forecast, if all {len(found.owners)} owners bring {each} "
-        "(from the study alone, not from your rows):",
+        f"Forecast, if {who} {each} (from the study alone, not from your rows):",
         f"  noise alone reaches a variance of {expected.noise_edge:.4g} in one direction; the "
         f"schema allows {expected.largest_variance:.4g} in all directions together",
     ]
@@ -567,7 +570,7 @@ def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
     else:
         lines.append(
             f"  if variances were in proportion to 1, 1/2, 1/3 ... (at most), "
-            f"{expected.assumed_components} components would stand above it"
+            f"{many(expected.assumed_components, 'components')} would stand above it"
         )
     if expected.widths:
         lines.append(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.stated import quoted_lines
 from dppca.common.kernel.documents.values import DigestText
@@ -211,8 +212,8 @@ def _lines(study: OwnStudy) -> list[str]:
     if study.delta:
         cost += f", delta {decimal_text(study.delta)}"
     return [
-        f"{study.name}: {show_state(study.state)}, {study.contributions} of {study.owners} "
-        f"contributions, {cost}, {_until(study)}",
+        f"{study.name}: {show_state(study.state)}, {study.contributions} of "
+        f"{many(study.owners, 'contributions')}, {cost}, {_until(study)}",
         *quoted_lines({"title": study.title} if study.title else {}),
         *([f"  waits for {study.waits_for}"] if study.waits_for else []),
         *_next_lines(study.next),

@@ -7,6 +7,7 @@ from typing import Annotated
 from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.analysis.field.tilt import TiltQuality
 from dppca.common.kernel.attestation.claims import use_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.privacy.labels import Label
@@ -51,7 +52,7 @@ class SynthesisDocument:
 
 def synthesis_text(document: SynthesisDocument) -> str:
     """Return the files of the rows, and the relations that they show."""
-    lines = [f"{document.rows} synthetic rows (released, may go anywhere):"]
+    lines = [f"{many(document.rows, 'synthetic rows')} (released, may go anywhere):"]
     lines += [
         f"  {form}: {path}" + (" (signed before, and not drawn again)" * (form in document.kept))
         for form, path in document.forms.items()

@@ -15,6 +15,7 @@ from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.attributes import Attribute, list_labels
@@ -42,6 +43,7 @@ class NotEstimable:
     rows: Annotated[int | None, "rows of all owners at which it would be reached"]
     epsilon: Annotated[Decimal | None, "epsilon of each owner at which it would be reached"]
     remedies: Annotated[tuple[str, ...], "what merging or leaving out would give, in words"] = ()
+    counts: Annotated[str, "what `rows` counts"] = "rows"
 
     @property
     def enough(self) -> str:
@@ -49,7 +51,7 @@ class NotEstimable:
         ways = []
         if self.rows is not None:
             step = 10 ** max(len(str(self.rows)) - 2, 0)
-            ways.append(f"{-(-self.rows // step) * step} rows")
+            ways.append(many(-(-self.rows // step) * step, self.counts))
         if self.epsilon is not None:
             ways.append(f"epsilon {decimal_text(self.epsilon)}")
         return " or ".join(ways)
@@ -207,6 +209,7 @@ class AnswerDocument:
     ] = None
     family: Annotated[int | None, "estimates that an adjustment is for; null: the answer's"] = None
     ratios: Annotated[bool, "whether the estimates are ratios, which say nothing at 1"] = False
+    counts: Annotated[str, "what `rows` counts: `rows`, `people` or `weighted rows`"] = "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +352,7 @@ class EstimateAnswer:
             else tuple(tuple(map(_value, row)) for row in self.covariance),
             family=None if self.family is None else self.family.size,
             ratios=self.ratios,
+            counts=of.study.unit.counts,
         )
 
     @property
@@ -373,8 +377,8 @@ class EstimateAnswer:
         adjusted += "" if self.family is None else f" of all {self.family.size} of the study"
         told = [
             f"{self.name}, {self.scope}{adjusted}",
-            f"{moments.rows_text} of {moments.n_owners} owners, epsilon {moments.epsilon}, "
-            f"delta {moments.delta}, {moments.relation}; no charge",
+            f"{moments.rows_text} of {many(moments.n_owners, 'owners')}, "
+            f"epsilon {moments.epsilon}, delta {moments.delta}, {moments.relation}; no charge",
         ]
         ends = (f"[{self.alpha / 2:g}", f"{1 - self.alpha / 2:g}]")
         names, refused = [""], list[tuple[str, NotEstimable]]()

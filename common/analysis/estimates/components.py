@@ -129,7 +129,9 @@ class Spectrum(Gaps):
             strength = gap / edge
             enough = self.moments.needed(max(strength, 0.25), 1.0)
             reason = f"components {k} and {k + 1} are nearer than the edge of the noise"
-            return Estimate(name, refused=NotEstimable(reason, name, strength, 1.0, *enough))
+            counts = self.moments.study.unit.counts
+            refused = NotEstimable(reason, name, strength, 1.0, *enough, counts=counts)
+            return Estimate(name, refused=refused)
         rng = np.random.default_rng(self.moments.seed)
         deviations = np.sqrt(self.variances[k:, :k]) * np.abs(self.inverse[k:, :k])
         tangents = [
@@ -207,4 +209,5 @@ def _hidden(spectrum: Spectrum, group: range) -> NotEstimable:
     reason = f"{what} not separate components {last} and {last + 1}"
     aim = max(separation, 1.0) / LEAST_SEPARATION
     enough = spectrum.moments.needed(aim, share, 1 - share)
-    return NotEstimable(reason, f"component {last}", separation, LEAST_SEPARATION, *enough)
+    counts, subject = spectrum.moments.study.unit.counts, f"component {last}"
+    return NotEstimable(reason, subject, separation, LEAST_SEPARATION, *enough, counts=counts)

@@ -29,6 +29,7 @@ from dppca.common.analysis.estimates.noise import (
 from dppca.common.analysis.estimates.variables import Codes, Names
 from dppca.common.analysis.estimators.relations import least_epsilon
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import unpack, unpack_histograms, unpack_tables
 from dppca.common.kernel.privacy.composition import compose_guarantee
@@ -154,7 +155,7 @@ class ReconciledMoments:
     @property
     def rows_text(self) -> str:
         """Number of rows or people, in words."""
-        number = f"{self.n_rows} {self.study.unit.counts}"
+        number = many(self.n_rows, self.study.unit.counts)
         if not self.rows_deviation:
             return number
         return f"about {number} (by noise off by {self.rows_deviation:.3g})"

@@ -100,4 +100,5 @@ def too_weak(
     rows = epsilon = None
     if strength >= _KNOWN:  # below it the size is noise, and nobody knows what would be enough
         rows, epsilon = moments.needed(size / least, noise, sampling)
-    return NotEstimable(reason, subject, strength, least, rows, epsilon, remedies)
+    counts = moments.study.unit.counts
+    return NotEstimable(reason, subject, strength, least, rows, epsilon, remedies, counts)

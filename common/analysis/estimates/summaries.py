@@ -43,6 +43,7 @@ from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.analysis.estimates.shares import ratio_of_shares
 from dppca.common.analysis.estimates.variables import Variable
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.tables import html_table, text_table
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
@@ -181,8 +182,8 @@ class Summary(EstimateAnswer):
     def _released(self) -> str:
         of = self.moments
         return (
-            f"{of.rows_text} of {of.n_owners} owners, epsilon {of.epsilon}, delta {of.delta}, "
-            f"{of.relation}; no charge"
+            f"{of.rows_text} of {many(of.n_owners, 'owners')}, epsilon {of.epsilon}, "
+            f"delta {of.delta}, {of.relation}; no charge"
         )
 
     def _grid(self) -> tuple[list[str], list[list[str]], list[str]]:

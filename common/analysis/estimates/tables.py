@@ -129,7 +129,8 @@ def _cramer(moments: ReconciledMoments, table: Array, drawn: Array, expected: Ar
     if noise >= MOST_NOISE:
         reason = f"the noise of Cramer's V is {noise:.2f}, and at most {MOST_NOISE:g} is shown"
         enough = moments.needed(MOST_NOISE / noise, 1.0)
-        refused = NotEstimable(reason, "the table", None, LEAST, *enough)
+        counts = moments.study.unit.counts
+        refused = NotEstimable(reason, "the table", None, LEAST, *enough, counts=counts)
         return Estimate("Cramer's V", refused=refused)
     return Estimate("Cramer's V", found, Drawn(again), noise)
 

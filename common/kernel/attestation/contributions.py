@@ -278,9 +278,7 @@ def compare(content: bytes, report: Verification, parties: KnownParties) -> Ackn
             f"{_ACKNOWLEDGEMENT} is of study {contribution.study_digest[:16]}, and the file is not"
         )
     listed = next((each for each in report.owners if each.owner == contribution.owner), None)
-    release = (
-        f"release {contribution.release_id} of {contribution.owner}, {contribution.n_rows} rows"
-    )
+    release = f"release {contribution.release_id} of {contribution.owner}"
     if listed is None:
         fault = f"the result leaves {contribution.owner} out"
     elif (listed.release_id, listed.payload_sha256) != (

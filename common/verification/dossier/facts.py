@@ -10,6 +10,7 @@ from functools import cached_property
 
 from dppca.common.kernel.attestation.documents import Verification
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.privacy.laws import every_law
 from dppca.common.kernel.schema.attributes import Attribute, describe_values
 from dppca.common.kernel.schema.units import Person
@@ -172,9 +173,10 @@ class Facts:
                 "Each owner adds all of its noise before anything leaves: it has to trust nobody "
                 "with its rows. The curator sees each owner's noised sums."
             )
+        colluders = self.study.privacy.colluders or 0
         return (
-            "The owners add the noise together, and the curator sees one sum. It holds while at "
-            f"most {self.study.privacy.colluders} owners work with the curator, and against "
+            "The owners add the noise together, and the curator sees one sum. It holds "
+            f"against the curator together with {many(colluders, 'owners')} at most, and against "
             "parties whose computing is bounded: sums are masked by keys."
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.shell.console import telling_failures, terminable
 from dppca.deploy.simulation.containers.drive import run_plan, stoppable
 from dppca.deploy.simulation.containers.engine import DockerEngine
@@ -67,7 +68,8 @@ class Follower:
                 self._said(f"{name}: {_DOES.get(step, step)}")
             elif name in self._owners:
                 self._done.add(name)
-                self._said(f"{name}: done ({len(self._done)} of {len(self._owners)} owners)")
+                owners = many(len(self._owners), "owners")
+                self._said(f"{name}: done ({len(self._done)} of {owners})")
 
 
 def run_folder(
@@ -88,7 +90,8 @@ def run_folder(
             variables={"DPPCA_IMAGE": topology.image},
         )
         follower = Follower(folder / LOGS, topology.study.owners, said=said, every=every)
-        said(f"{len(plan.services)} containers called {run}-...; their lines: {folder / LOGS}")
+        started = many(len(plan.services), "containers")
+        said(f"{started} called {run}-...; their lines: {folder / LOGS}")
         with stoppable() as stopping, telling_failures(lambda: f"Lines of all: {folder / LOGS}"):
             run_plan(plan, DockerEngine(client, run), told=follower, stopping=stopping)
     except KeyboardInterrupt:

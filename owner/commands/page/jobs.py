@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import ConsentError, DppcaError, StudyStateError
 from dppca.common.shell.console import Progress, defect_text, say
@@ -185,7 +186,7 @@ class PageDialogue:
         """See `Dialogue`; the current plan must be the one that was agreed to."""
         self._require_agreed(fingerprint(outline), of_rows=False)
         if outline.live_rows is not None:
-            self.tell(f"{outline.data_set} has {outline.live_rows} rows now.")
+            self.tell(f"{outline.data_set} has {many(outline.live_rows, 'rows')} now.")
 
     def require_consent(self, offer: ReleaseOffer) -> bool:
         """See `Dialogue`; consent was given on the page, and must fit the current plan and rows."""

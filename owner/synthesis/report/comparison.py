@@ -58,6 +58,7 @@ from dppca.common.analysis.estimators.utility import (
     synthetic_labels,
 )
 from dppca.common.analysis.values import ValueCounts, count_values, known_cells
+from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
@@ -169,7 +170,9 @@ def code_table(
 ) -> CodedTable:
     """Read a table once; raise `DataError` if it has fewer than ten rows."""
     if table.n_rows < _LEAST_ROWS:
-        raise DataError(f"{table.title} has {table.n_rows} rows; a comparison needs {_LEAST_ROWS}")
+        raise DataError(
+            f"{table.title} has {many(table.n_rows, 'rows')}; a comparison needs {_LEAST_ROWS}"
+        )
     size = min(SAMPLE_ROWS, table.n_rows)
     sampled = np.sort(rng.choice(table.n_rows, size, replace=False))
     counts, values, kept, own, known, seen = [], [], [], [], [], 0

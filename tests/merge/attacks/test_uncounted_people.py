@@ -43,8 +43,8 @@ def test_rows_of_a_person_are_counted_by_one_column_before_any_charge(
     assert "TOO MANY ROWS OF ONE PERSON" in error_of(site.contribute(study))[1]
     rows = (site.folder / "rows.csv").read_text()
     (site.folder / "rows.csv").write_text(rows.replace(",7\n", ",\n").replace(",\n", ",7\n", 1))
-    assert "199 rows have no person, so nobody knows" in error_of(site.contribute(study))[1]
-    assert "199 rows have no person, so nobody knows" in str(site.run("review", study.name))
+    assert "no person in 199 rows: nobody knows" in error_of(site.contribute(study))[1]
+    assert "no person in 199 rows: nobody knows" in str(site.run("review", study.name))
     (site.folder / "rows.csv").write_text(rows)
     assert not site.entries
     state_key(site, "visit")

@@ -157,7 +157,7 @@ def test_a_watch_prints_what_has_changed_until_it_is_interrupted(
     steps = [lambda: None, lambda: new.append(curator.begin(site.name)), lambda: None]
     printed, pauses = watched(site, monkeypatch, steps)
     assert pauses == [studies.POLL_S] * 4
-    assert printed.count(f"{first.name}: open, 0 of 1 contributions, epsilon 1, deadline 2040") == 2
+    assert printed.count(f"{first.name}: open, 0 of 1 contribution, epsilon 1, deadline 2040") == 2
     assert printed.count(f"{new[0].name}: open") == 1
     assert "\x1b" not in printed
 

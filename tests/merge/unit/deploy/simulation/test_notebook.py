@@ -107,13 +107,13 @@ def test_rows_of_one_person_weigh_as_one(neighbours: str) -> None:
     _, yes = dppca.estimates(found.released).proportion("a").estimates
     assert yes.estimate == pytest.approx(0.25, abs=0.01)
     about = "about " * (neighbours == "added")
-    assert re.search(rf"1 owners, {about}\d+ people", repr(found))
+    assert re.search(rf"1 owner, {about}\d+ people", repr(found))
     with_target = dppca.simulate({"north": rows}, text, "b", key="person")
     assert with_target.owners[0].n_rows == 320, "a fifth of the people is held out"
     with pytest.raises(SettingError, match='such as key="person_id"'):
         dppca.simulate({"north": rows}, text)
     rows["person"] = [None, *rows["person"][1:]]
-    with pytest.raises(DataError, match="1 rows of the table of north have no person"):
+    with pytest.raises(DataError, match="table of north has no person in 1 row"):
         dppca.simulate({"north": rows}, text, key="person")
 
 

@@ -208,7 +208,7 @@ def test_until_when_something_waits_says_whether_that_has_passed(tmp_path: Path)
 
 @pytest.mark.parametrize(("value", "said"), [(0, "0 rows"), (1, "1 row"), (2000, "2,000 rows")])
 def test_a_count_agrees_with_what_it_counts(tmp_path: Path, value: int, said: str) -> None:
-    (tmp_path / "counts.html").write_text('{{ value | of("row") }}')
+    (tmp_path / "counts.html").write_text('{{ value | of("rows") }}')
     assert render_file([tmp_path], "counts.html", value=value) == said
 
 

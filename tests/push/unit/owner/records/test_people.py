@@ -173,8 +173,8 @@ def test_another_reading_with_other_rows_of_anybody_is_refused(second: list[str]
 @pytest.mark.parametrize(
     ("parts", "says"),
     [
-        ([pa.array(["a", None])], "1 rows of rows have no person"),
-        ([pa.array(["a", " NA "])], "1 rows of rows have no person"),
+        ([pa.array(["a", None])], "rows has no person in 1 row: "),
+        ([pa.array(["a", " NA "])], "rows has no person in 1 row: "),
         ([pa.array([1, 2]), pa.array([1.0])], "the type whole number in some parts"),
         ([pa.array(["1"]), pa.array([1])], "the type text in some parts"),
         ([pa.array([1.0, 2.0**53])], "floating-point numbers of 2\\^53 or more"),

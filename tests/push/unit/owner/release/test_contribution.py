@@ -143,7 +143,7 @@ def test_rows_without_a_key_are_refused_where_people_are_promised(*, counts_peop
     lacking = replace(whole, key=KeyReport("pid", 1, 1, 2))
     require_keys(EMPTY, account, whole)
     if counts_people:
-        with pytest.raises(PrivacyError, match="2 rows have no pid, so nobody knows whose"):
+        with pytest.raises(PrivacyError, match="no pid in 2 rows: nobody knows whose"):
             require_keys(EMPTY, account, lacking)
     else:
         require_keys(EMPTY, account, lacking)
