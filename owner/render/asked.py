@@ -6,7 +6,7 @@ from typing import Annotated
 
 from dppca.common.kernel.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
 from dppca.common.kernel.schema.document import Schema
-from dppca.common.kernel.schema.layout import Layout
+from dppca.common.kernel.schema.units import Unit
 from dppca.common.kernel.study import Study
 
 
@@ -38,16 +38,26 @@ class ReviewedEntries:
     count: Annotated[int, "how many"]
 
 
-def describe_entries(layout: Layout) -> tuple[ReviewedEntries, ...]:
-    """Return each kind of number in a release, with its count; together they are all of it."""
+def describe_entries(study: Study) -> tuple[ReviewedEntries, ...]:
+    """Return each kind of number in a release, with its count; together they are all of it.
+
+    Where a study protects people, a cell has the weights of their rows and no count of them.
+    """
+    layout, of_people = study.table.layout, study.table.unit is Unit.PERSON
+    counted = "weights of people" if of_people else "counts of rows"
     kinds = {
         "sums of coded columns": layout.n_sums,
         "sums of their squares and of products of two": layout.n_products,
-        "counts of rows in cells of histograms": sum(cells for _, cells in layout.histograms),
-        "counts of rows in cells of tables and trees": sum(layout.tables),
-        "number of all rows": int(layout.with_count),
+        f"{counted} in cells of histograms": sum(cells for _, cells in layout.histograms),
+        f"{counted} in cells of tables and trees": sum(layout.tables),
+        number_of_all(study.unit.counts): int(layout.with_count),
     }
     return tuple(ReviewedEntries(what=what, count=kinds[what]) for what in kinds if kinds[what])
+
+
+def number_of_all(counts: str) -> str:
+    """Return what the entry is that counts all rows, people or weights."""
+    return f"number of all {counts}"
 
 
 def entries_text(kinds: Sequence[ReviewedEntries]) -> str:

@@ -42,6 +42,7 @@ from dppca.owner.render.asked import (
     describe_components,
     describe_entries,
     entries_text,
+    number_of_all,
 )
 from dppca.owner.render.charges import ChargedCost, explain_fall, standing_lines
 from dppca.owner.render.faults import alarm_lines, counts_line, counts_text, mapping_lines
@@ -320,7 +321,7 @@ class ContributionPreview:
             secret_rows=n if is_secret else None,
             counts=study.unit.counts,
             entries=found.n_entries,
-            kinds=describe_entries(study.table.layout),
+            kinds=describe_entries(study),
             bytes=found.n_bytes,
             attributes=describe_attributes(study.table),
             missing_values=describe_missing(study.table.attributes),
@@ -447,6 +448,13 @@ def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
     return [*facts, ("One person, all owners together", f"{together}{_together(found)}")]
 
 
+def _where_counted(found: ReviewDocument) -> str:
+    """Return where a secret number is in what leaves."""
+    if any(each.what == number_of_all(found.counts) for each in found.kinds):
+        return "it is one of these numbers"
+    return "the cells of each table or tree add up to it"
+
+
 def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> str:
     """Return what is asked, of which attributes, for whom and at what cost; then the rest."""
     found, owners = document, ", ".join(document.owners)
@@ -479,7 +487,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *more,
         *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
         *masked,
-        f"  the number of {found.counts}, with noise only: it is one of these numbers. Here it is "
+        f"  the number of {found.counts}, with noise only: {_where_counted(found)}. Here it is "
         f"{found.secret_rows}, which is site-only"
         if found.rows is None
         else f"  the number of {found.counts}, {found.rows}, exactly",
@@ -489,7 +497,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *(f"  counted as missing: {each}" for each in found.missing_values),
         *([f"  {WHOSE.lower()}:"] if words else []),
         *quoted_lines(words),
-        *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
+        *(f"  also counted: the {found.counts} in each cell of {each}" for each in found.tables),
         *mapping_lines(found.coded_by_rule),
         *([] if found.read_otherwise is None else [f"  {_OTHERWISE.format(found.read_otherwise)}"]),
         *map(describe_ruled_out, found.ruled_out),

@@ -268,3 +268,20 @@ def test_a_study_that_continues_another_says_what_both_cost_or_that_it_does_not_
         together = rows["One person, all owners together"]
         assert together == f"epsilon {epsilon}, delta 0, {told}"
     assert "alone" not in str(StudyHeader(first).rows())
+
+
+def test_a_secret_number_is_where_a_review_says() -> None:
+    """Tables alone have no entry of their own for it."""
+    table = {"tables": [{"table": ["sex", "plan"]}], "neighbours": "added"}
+    digests = {"study": "0" * 64, "result": "1" * 64}
+    alone = {"only_tables": True, "components": None, "continues": digests}
+    for more, where in (
+        ({}, "it is one of these numbers"),
+        (alone, "the cells of each table or tree add up to it"),
+    ):
+        for unit in ({}, {"unit": "person", "max_rows_per_person": None}):
+            study = make_study("small", **table, **more, **unit)
+            text = _text(replace(_review(study), people=70 if unit else None))
+            counts = study.unit.counts
+            assert f"the number of {counts}, with noise only: {where}. Here it is" in text
+            assert f"also counted: the {counts} in each cell of sex and plan together" in text
