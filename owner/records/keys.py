@@ -82,7 +82,8 @@ class KeyCounts:
 
         Raise `DataError` if arrays before it have a type whose keys have another form.
         """
-        texts, form = key_texts(cells), _key_form(cells.type)
+        texts = key_texts(cells)
+        form = "" if is_without_keys(cells) else _key_form(cells.type)
         with self._lock:
             if form and self._form and form != self._form:
                 raise DataError(
@@ -179,6 +180,12 @@ def require_exact_floats(cells: Any, title: str, key: str) -> None:
             f"{key} of {title} has floating-point numbers of 2^{digits} or more, of which some "
             "stand for several people: write it as text or as whole numbers"
         )
+
+
+def is_without_keys(cells: Any) -> bool:
+    """Return True if all cells are null, such as those of a partition without a key."""
+    cells = unfolded(cells)
+    return bool(cells.null_count == len(cells))
 
 
 def unfolded(cells: Any) -> Any:

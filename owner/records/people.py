@@ -32,7 +32,14 @@ from numpy.typing import NDArray
 from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import is_text
-from dppca.owner.records.keys import KeyCounts, KeyRows, key_texts, require_exact_floats, unfolded
+from dppca.owner.records.keys import (
+    KeyCounts,
+    KeyRows,
+    is_without_keys,
+    key_texts,
+    require_exact_floats,
+    unfolded,
+)
 
 _SHORT: Final = 15  # bytes of a key that are kept as they are
 _LONG: Final = 255  # first byte of a digest; that of a short key is its length
@@ -117,7 +124,12 @@ class _Types:
     form: str = ""
 
     def add(self, cells: Any) -> None:
-        """Raise `DataError` for a type or a number by which one person could have two keys."""
+        """Raise `DataError` for a type or a number by which one person could have two keys.
+
+        A part without a key, such as a partition of null, has no type that says anything.
+        """
+        if is_without_keys(cells):
+            return
         cells = unfolded(cells)
         kind = cells.type
         form = str(kind)

@@ -4,6 +4,7 @@ import math
 import sqlite3
 from collections import Counter
 from contextlib import closing, nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.types import DoubleType
@@ -24,7 +25,7 @@ from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.lakes import IcebergLocation
+from dppca.owner.records.lakes import DeltaLocation, IcebergLocation
 from dppca.owner.records.locations import Location
 from dppca.owner.records.people import count_people
 from dppca.owner.records.table import moments_of_table, open_table
@@ -38,6 +39,8 @@ from tests.support.workbooks import write_workbook
 SCHEMA = make_schema(
     [numeric_of("age", 0, 100), numeric_of("more", 0, 1)], unit="person", resolution_bits=5
 )
+
+_MOMENT = datetime(2020, 1, 1)  # noqa: DTZ001 - a column's type says which zone it has
 
 
 def rows_of(people: list[str], seed: int = 0) -> pa.Table:
@@ -117,6 +120,15 @@ def test_a_source_without_a_row_has_no_people_where_their_number_is_secret(
         open_table(place, public)
 
 
+def test_a_partition_without_a_key_is_called_so(tmp_path: Path) -> None:
+    """Its cells have no type of their own: the table's is not compared with it."""
+    rows = rows_of(["1", "1"]).set_column(0, "person", pa.array([1, None]))
+    write_deltalake(str(tmp_path / "lake"), rows, partition_by=["person"])
+    opened = open_table(DeltaLocation("lake", str(tmp_path / "lake")), SCHEMA)
+    with pytest.raises(DataError, match="lake has no person in 1 row: "), opened.latest("person"):
+        pass
+
+
 def test_a_folder_of_files_is_one_table_of_people(tmp_path: Path) -> None:
     rows, folder = rows_of(PEOPLE), tmp_path / "rows"
     folder.mkdir()
@@ -174,6 +186,8 @@ def test_another_reading_with_other_rows_of_anybody_is_refused(second: list[str]
     ("parts", "says"),
     [
         ([pa.array(["a", None])], "rows has no person in 1 row: "),
+        ([pa.array([1, 2]), pa.nulls(1)], "rows has no person in 1 row: "),
+        ([pa.nulls(1, pa.string()), pa.array([_MOMENT])], "rows has no person in 1 row: "),
         ([pa.array(["a", " NA "])], "rows has no person in 1 row: "),
         ([pa.array([1, 2]), pa.array([1.0])], "the type whole number in some parts"),
         ([pa.array(["1"]), pa.array([1])], "the type text in some parts"),
