@@ -154,6 +154,7 @@ class AskedContribution:
             history=history,
             data_set=data_set,
             agreement=agreement,
+            first=find_first(self.site, self.client, study),
             engine=options.engine,
         )
 
@@ -344,13 +345,14 @@ def open_contribution(
     history: History,
     data_set: DataSet,
     agreement: Agreement | None,
+    first: Study | None,
     engine: str | None,
 ) -> OpenedContribution:
     """Open a data set, and review its contribution before a row is read.
 
-    ``engine`` replaces the data set's. Raise as `find_first`, `open_table` and `review` do.
+    ``first`` is the study that it continues, of `find_first`; ``engine`` replaces the data set's.
+    Raise as `open_table` and `review` do.
     """
-    first = find_first(site, client, study)
     address, table = engine or data_set.engine, open_table(data_set.source, study.table)
     planned = review(
         study,

@@ -7,7 +7,7 @@ from dppca.common.kernel.durable.files import digest_file
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study
 from dppca.owner.client.calls import agreed_study, connect
-from dppca.owner.commands.contribute import ContributionOptions, open_contribution
+from dppca.owner.commands.contribute import ContributionOptions, find_first, open_contribution
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.file import read_history
@@ -36,18 +36,21 @@ def preview_contribution(
     require_newest(site.ledger)
     with connect(site) as client:
         study, state = agreed_study(site, client, name, study_file=file)
-        history = read_history(site.ledger)
-        data_set = choose_data_set(study, history, policy, options.data_set_name)
-        opened = open_contribution(
-            site,
-            client,
-            study,
-            state,
-            history=history,
-            data_set=data_set,
-            agreement=agree(site, study, digest=options.digest),
-            engine=options.engine,
-        )
+        first = find_first(site, client, study)
+    # Rows are opened and counted without the curator, who would see how long it took.
+    history = read_history(site.ledger)
+    data_set = choose_data_set(study, history, policy, options.data_set_name)
+    opened = open_contribution(
+        site,
+        client,
+        study,
+        state,
+        history=history,
+        data_set=data_set,
+        agreement=agree(site, study, digest=options.digest),
+        first=first,
+        engine=options.engine,
+    )
     with opened.reader() as read:
         reading = read_once(opened.table, study, data_set.key, read, progress=progress)
     seen = opened.offer(reading)

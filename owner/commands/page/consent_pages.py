@@ -67,16 +67,19 @@ class ConsentPages:
                 return self._pages.show_progress(job)
             if job.error is not None:
                 return self._pages.to(name)  # that page says how it ended
+        settings = self._settings()
+        if settings != self._looked:  # what was counted under other settings is forgotten
+            self._pages.site, self._looked = load_site(self._pages.site.folder), settings
+            self._previews.clear()
+        seen = self._previews.get(key)
+        if seen is not None and not again and not seen.study.shows_rows:
+            return self._show_review(key)  # a call now would tell how long rows were read
         with connect(self._pages.site, warn=said_in_the_list) as client:
             study, state = agreed_study(self._pages.site, client, name, study_file=None)
         history = read_history(self._pages.site.ledger)
         if not self._pages.stand(study, state, history).may_contribute:
             return self._pages.to(name)
-        settings = self._settings()
-        if settings != self._looked:  # what was counted under other settings is forgotten
-            self._pages.site, self._looked = load_site(self._pages.site.folder), settings
-            self._previews.clear()
-        if key in self._previews and not again:
+        if seen is not None and not again:
             return self._show_review(key)
         policy = load_policy(self._pages.site)
         charged = any(each.request.study == name for each in history.reservations)

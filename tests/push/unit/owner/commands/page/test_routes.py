@@ -4,7 +4,7 @@ import html
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.coding import Column
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
-from dppca.owner.commands import preview
+from dppca.owner.commands import contribute, preview
 from dppca.owner.commands.contribute import ContributionOptions
 from dppca.owner.commands.page import consent_pages, file_pages
 from dppca.owner.commands.page.jobs import Job
@@ -106,6 +106,36 @@ def test_a_secret_number_is_printed_nowhere_but_where_it_is_said_to_stay(
     assert page.body[:begun].rstrip().endswith('<div class="no-print">')
     for found in re.finditer(rf"\b(?:{shown}|{N_ROWS})\b", page.body[:begun]):
         assert re.search("stays here|Site-only", page.body[found.end() :][:200])
+
+
+@pytest.mark.parametrize("neighbours", ["added", "replaced"])
+def test_of_secret_rows_no_curator_sees_when_they_were_read(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch, neighbours: str
+) -> None:
+    """The page asks again by itself once they are: it has what the curator said before."""
+    written = browser.study.model_dump(mode="json", by_alias=True, exclude={"max_rows"})
+    written["schema"]["neighbours"] = neighbours
+    browser.answer_with(study_from_mapping(written), monkeypatch)
+    seen, counted = list[str](), contribute.open_contribution
+
+    @contextmanager
+    def noted(*_: object, **__: object) -> Iterator[None]:
+        seen.append("call")
+        yield
+        seen.append("end")
+
+    for module in (consent_pages, preview):
+        monkeypatch.setattr(module, "connect", noted)
+
+    def count(*given: Any, **named: Any) -> Any:
+        seen.append("rows")
+        return counted(*given, **named)
+
+    monkeypatch.setattr(preview, "open_contribution", count)
+    assert "What leaves, once" in browser.look(f"/study/{STUDY}/review").body
+    before, _, after = " ".join(seen).partition("rows")
+    assert before == "call end call end "
+    assert bool(after) == (neighbours == "replaced")
 
 
 def test_a_review_says_how_wide_intervals_will_be_and_what_cannot_be_asked(
