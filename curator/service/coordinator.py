@@ -229,11 +229,13 @@ class StudyCoordinator:
         """Sign the acknowledgement of a stored contribution; its terms are the same each time."""
         return acknowledge(AcknowledgedContribution.of(stored.release), self._signer())
 
-    async def vote(self, opener: str, study_digest: bytes, content: bytes) -> StudyRecord:
+    async def vote(self, opener: str, header: OpeningHeader) -> StudyRecord:
         """Store an opener's vote for the sealed set."""
         return await self._change(
-            study_digest,
-            lambda each: openings.store_vote(each, opener, content, now=self._clock()),
+            header.study_digest,
+            lambda each: openings.store_vote(
+                each, opener, header.vote, now=self._clock(), consent=header.consent
+            ),
             passed="vote",
         )
 

@@ -194,7 +194,7 @@ class FederationService(rpc.FederationServicer):
         terms = require_opener(record, caller.name)
         verdict, new_vote = None, bool(header.vote) and record.find_vote(caller.name) is None
         if header.vote:
-            record = await self._studies.vote(caller.name, header.study_digest, header.vote)
+            record = await self._studies.vote(caller.name, header)
         if header.total_bytes:
             record, verdict = self._studies.admit_opening(caller.name, header)
             if verdict is OpeningDecision.ACCEPT:
@@ -412,7 +412,9 @@ def _opening_header(message: pb.OpenHeader) -> OpeningHeader:
     expected = DIGEST_BYTES if message.total_bytes else 0
     if len(message.sha256) != expected:
         raise UploadError(f"sha256 has {len(message.sha256)} bytes, not {expected}")
-    return OpeningHeader(message.study_digest, message.vote, message.total_bytes, message.sha256)
+    return OpeningHeader(
+        message.study_digest, message.vote, message.total_bytes, message.sha256, message.consent
+    )
 
 
 def _synthetic_header(message: pb.SyntheticHeader) -> SyntheticHeader:

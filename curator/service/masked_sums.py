@@ -5,6 +5,7 @@ only the part of one owner is in memory.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,6 +157,7 @@ def read_evidence(store: SqliteStore, record: StudyRecord) -> SumEvidence:
             SignedOpening(terms.digest, chosen, o.opener, o.streams, o.sha256, o.signature)
             for o in record.openings
         ),
+        consents={each.opener: json.loads(each.content) for each in record.consents},
     )
 
 

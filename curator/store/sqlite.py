@@ -131,6 +131,7 @@ class SqliteStore:
         voted = {vote.opener for vote in before.votes}
         votes = [vote for vote in record.votes if vote.opener not in voted]
         openings = [opening for opening in record.openings if opening not in before.openings]
+        consents = [each for each in record.consents if each not in before.consents]
         sealing = record.sealing if before.sealing is None else None
         self.blobs.keep(*uploads)
         result = record.result if before.result is None else None
@@ -164,6 +165,10 @@ class SqliteStore:
             database.executemany(
                 "INSERT INTO openings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [table_row(digest, each) for each in openings],
+            )
+            database.executemany(
+                "INSERT INTO consents VALUES (?, ?, ?)",
+                [table_row(digest, each) for each in consents],
             )
             checkpoint("store")
         self._records[digest] = record

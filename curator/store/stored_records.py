@@ -12,7 +12,7 @@ from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError, StudyError
 from dppca.common.kernel.study import study_from_canonical
-from dppca.curator.store.tables import create_tables, has_tables
+from dppca.curator.store.tables import add_tables, create_tables, has_tables
 from dppca.curator.study.study_record import (
     Contribution,
     LedgerHead,
@@ -20,6 +20,7 @@ from dppca.curator.study.study_record import (
     Publication,
     Sealing,
     Settlement,
+    StoredConsent,
     StoredOpening,
     StoredResult,
     StoredVote,
@@ -49,6 +50,7 @@ def connect(path: Path) -> sqlite3.Connection:
             database.execute("PRAGMA foreign_keys = ON")
             if is_new:
                 create_tables(database)
+            add_tables(database)
             undo.pop_all()
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error
@@ -162,6 +164,7 @@ def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord)
     read = [StoredOpening(row[0], tuple(map(int, row[1].split(","))), *row[2:]) for row in openings]
     sealed = select("set_digest, sealed_s FROM sealed_sets")
     votes = select("opener, content, received_s FROM votes", "ORDER BY opener")
+    consents = select("opener, content FROM consents", "ORDER BY opener")
     return replace(
         record,
         contributions=tuple(
@@ -177,4 +180,5 @@ def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord)
         sealing=Sealing(*sealed[0]) if sealed else None,
         votes=tuple(StoredVote(*row) for row in votes),
         openings=tuple(sorted(read, key=by_streams)),
+        consents=tuple(StoredConsent(*row) for row in consents),
     )

@@ -89,6 +89,15 @@ CREATE TABLE openings (
     PRIMARY KEY (study, opener, streams)
 ) STRICT;
 """
+_LATER = """
+CREATE TABLE IF NOT EXISTS consents (
+    study BLOB NOT NULL REFERENCES sealed_sets (study),
+    opener TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (study, opener)
+) STRICT;
+"""
+# Tables that a store of this version may lack: software before them neither reads nor minds them.
 
 
 def has_tables(database: sqlite3.Connection, path: Path) -> bool:
@@ -123,3 +132,8 @@ def create_tables(database: sqlite3.Connection) -> None:
         f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION_ID}; "
         f"PRAGMA user_version = {STORE_VERSION}; COMMIT;"
     )
+
+
+def add_tables(database: sqlite3.Connection) -> None:
+    """Create the tables that a store of this version may lack."""
+    database.executescript(f"BEGIN IMMEDIATE; {_LATER} COMMIT;")

@@ -12,7 +12,9 @@ Rules, in the order in which they are applied:
    streams that the caller holds, and signed by its key in the study. Another sum of the same
    streams is refused.
 7. ``open_by`` has not passed.
-8. Its streams are exactly those wanted of the opener. An opening of others is not stored, which is
+8. Where the study pins people of the opener's site, enough of them have signed the set: once, with
+   the vote or the first opening.
+9. Its streams are exactly those wanted of the opener. An opening of others is not stored, which is
    no error: another opener was faster. The answer lists the wanted streams instead. So an opener
    has one opening in a study: a sum for each of a thousand streams would fill a disk.
 
@@ -23,6 +25,7 @@ The curator is trusted only to be available, so no secret depends on these rules
 early, and name the party at fault.
 """
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
@@ -35,6 +38,8 @@ from dppca.common.kernel.aggregation.sum_messages import (
     require_vote,
 )
 from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.attestation.contributions import require_opening_people
+from dppca.common.kernel.consent.signed_people import MAX_CONSENT
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import ConflictError, LimitError, StudyStateError, UploadError
 from dppca.curator.study.lifecycle import Transition, next_state
@@ -44,7 +49,13 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
-from dppca.curator.study.study_record import StoredOpening, StoredVote, StudyRecord, by_streams
+from dppca.curator.study.study_record import (
+    StoredConsent,
+    StoredOpening,
+    StoredVote,
+    StudyRecord,
+    by_streams,
+)
 
 
 class OpeningDecision(Enum):
@@ -60,13 +71,15 @@ class OpeningHeader:
     """An opener's announcement before its sum. Digests are raw bytes.
 
     ``vote`` holds the vote's bytes, empty without one. ``total_bytes`` and ``sha256`` are size and
-    digest of the opening that follows; 0 and empty without one.
+    digest of the opening that follows; 0 and empty without one. ``consent`` is what people signed,
+    empty without.
     """
 
     study_digest: bytes
     vote: bytes
     total_bytes: int
     sha256: bytes
+    consent: bytes = b""
 
 
 def admit_opening(
@@ -89,6 +102,7 @@ def admit_opening(
     if header.total_bytes <= 8 * terms.n_words:
         raise UploadError(f"an opening of {header.total_bytes:,} bytes from {opener} is incomplete")
     _require_time(record, now)
+    _with_consent(record, opener, header.consent)
     if not wanted_streams(record, opener):
         return OpeningDecision.NOT_WANTED
     return OpeningDecision.ACCEPT
@@ -122,6 +136,7 @@ def store_opening(
                 return record, OpeningDecision.ALREADY_STORED
             raise ConflictError(f"{opener} has opened the same streams with another sum")
     _require_time(record, now)
+    record = _with_consent(record, opener, header.consent)
     if signed.streams != wanted_streams(record, opener):
         return record, OpeningDecision.NOT_WANTED
     accepted = StoredOpening(
@@ -138,7 +153,9 @@ def store_opening(
     return replace(record, state=state, openings=together), OpeningDecision.ACCEPT
 
 
-def store_vote(record: StudyRecord, opener: str, content: bytes, *, now: datetime) -> StudyRecord:
+def store_vote(
+    record: StudyRecord, opener: str, content: bytes, *, now: datetime, consent: bytes = b""
+) -> StudyRecord:
     """Decide on a vote; return the study with it, or unchanged.
 
     Raise `StudyStateError`, `PermissionDeniedError`, `NotReadyError`, `UploadError`, `LimitError`,
@@ -153,9 +170,41 @@ def store_vote(record: StudyRecord, opener: str, content: bytes, *, now: datetim
     if record.find_vote(opener) is not None or record.state is not StudyState.SEALED:
         return record
     _require_time(record, now)
+    record = _with_consent(record, opener, consent)
     accepted = StoredVote(opener, content, int(now.timestamp()))
     together = sorted((*record.votes, accepted), key=lambda each: each.opener)
     return replace(record, state=next_state(record, Transition.OPEN), votes=tuple(together))
+
+
+def _with_consent(record: StudyRecord, opener: str, content: bytes) -> StudyRecord:
+    """Return the study with what people signed; unchanged if that is known, or nobody is pinned.
+
+    Raise `SignatureError` if too little was signed, and `ReceiptError` if nobody is asked.
+    """
+    if any(each.opener == opener for each in record.consents):
+        return record
+    digest = require_sealed(record).set_digest.hex()
+    require_opening_people(record.study, opener, digest, _read_consent(opener, content))
+    if not content:
+        return record
+    together = sorted((*record.consents, StoredConsent(opener, content)), key=_by_opener)
+    return replace(record, consents=tuple(together))
+
+
+def _read_consent(opener: str, content: bytes) -> object:
+    if not content:
+        return None
+    try:
+        consent = json.loads(content) if len(content) <= MAX_CONSENT else None
+    except (ValueError, RecursionError):
+        consent = None
+    if consent is None:
+        raise UploadError(f"what people signed at {opener} is too long, or no JSON")
+    return consent
+
+
+def _by_opener(stored: StoredConsent) -> str:
+    return stored.opener
 
 
 def _find_message(record: StudyRecord, opener: str, sha256: bytes) -> StoredOpening | None:

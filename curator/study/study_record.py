@@ -134,6 +134,14 @@ class StoredOpening:
     received_s: int
 
 
+@dataclass(frozen=True, slots=True)
+class StoredConsent:
+    """What people of an opener's site signed of the sealed set; ``content`` is canonical JSON."""
+
+    opener: str
+    content: bytes
+
+
 by_streams = attrgetter("opener", "streams")
 """Sort key of openings."""
 
@@ -143,9 +151,9 @@ class StudyRecord:
     """A study and all its events.
 
     ``contributions`` are in the order of owners' names, in which they are pooled, ``publications``
-    of owners' names and forms, ``votes`` and ``openings`` of openers' names and streams, all
-    ascending. ``result`` is set from ``DECOMPOSED`` on, and ``sealing`` with ``trust: aggregate``
-    from ``SEALED`` on; ``reason`` is the reason for an abort, empty otherwise.
+    of owners' names and forms, ``votes``, ``consents`` and ``openings`` of openers' names and
+    streams, all ascending. ``result`` is set from ``DECOMPOSED`` on, and ``sealing`` with ``trust:
+    aggregate`` from ``SEALED`` on; ``reason`` is the reason for an abort, empty otherwise.
     """
 
     study: Study
@@ -158,6 +166,7 @@ class StudyRecord:
     sealing: Sealing | None = None
     votes: tuple[StoredVote, ...] = ()
     openings: tuple[StoredOpening, ...] = ()
+    consents: tuple[StoredConsent, ...] = ()
 
     @property
     def digest(self) -> bytes:

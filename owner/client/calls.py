@@ -21,6 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
@@ -369,9 +370,11 @@ class CuratorClient(CuratorConnection):
         *,
         vote: Vote | None = None,
         opening: Opening | None = None,
+        consent: Mapping[str, Any] | None = None,
     ) -> OpenAnswer:
         """Send a vote, an opening, or neither; return the curator's answer with the wanted streams.
 
+        ``consent`` is what people of this site signed of the set, if the study asks for it.
         Raise `NotReadyError` or `StudyStateError` if the study is not sealed,
         `PermissionDeniedError` if it does not name this site as an opener, `ConflictError` if the
         curator has another set, vote or opening than this one.
@@ -384,6 +387,7 @@ class CuratorClient(CuratorConnection):
             vote=b"" if vote is None else vote.to_bytes(),
             total_bytes=len(content),
             sha256=hashlib.sha256(content).digest() if content else b"",
+            consent=b"" if consent is None else canonical_json(consent),
         )
 
         def parts() -> Iterator[pb.OpenRequest]:

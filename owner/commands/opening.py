@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from dppca.common.kernel.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.kernel.aggregation.terms import Terms
@@ -30,6 +30,7 @@ from dppca.owner.commands.consent import ask
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
+from dppca.owner.ledger.pins import find_consent_of, require_pinned
 from dppca.owner.release.opening import Opener, cast_vote, find_opener, make_answer, open_once
 from dppca.owner.site.agreement import Agreement, agree, require_digest, require_verified
 from dppca.owner.site.config import Site
@@ -73,7 +74,9 @@ def open_sum(
     with connect(site, Patience(left, tell)) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
         opener = find_opener(site, study, _agreed_terms(site, study, digest))
-        opener.record(read_history(site.ledger))
+        history = read_history(site.ledger)
+        opener.record(history)
+        require_pinned(history.approvals, study, site.name)
         compare_with_curator(site, client)
         run = OpeningRun(opener, client, left, polled, agree_to)
         standing = run.wait_for_seal()
@@ -135,6 +138,7 @@ def preview_opening(site: Site, study_name: str, *, digest: str | None = None) -
         history = read_history(site.ledger)
         opener = find_opener(site, study, terms)
         record = opener.record(history)
+        require_pinned(history.approvals, study, site.name)
         progress = client.progress(study.digest)
         wanted = progress.state is StudyState.SEALED and record.opening is None
         shown = client.download_sealed(study, terms) if wanted else None
@@ -197,8 +201,9 @@ class OpeningRun:
         opener, site, terms = self.opener, self.opener.site, self.opener.terms
         with open_ledger(site.ledger, lock=site.lock) as ledger:
             own = cast_vote(opener, ledger, shown, clock=utc_now)
+        consent = self._consent()
         while True:
-            votes = self.client.open(opener.study, terms, vote=own).votes
+            votes = self.client.open(opener.study, terms, vote=own, consent=consent).votes
             voted = {each.opener for each in votes}
             if len(voted) >= terms.votes_needed:
                 return votes
@@ -207,6 +212,14 @@ class OpeningRun:
                 f"this site has voted, and {terms.votes_needed} openers of study "
                 f"{opener.study.name} must; {missing} have not"
             )
+
+    def _consent(self) -> Mapping[str, Any] | None:
+        """Return what people of this site signed of its set, if the study pins them."""
+        opener = self.opener
+        history = read_history(opener.site.ledger)
+        bound = opener.record(history).bound
+        by = "" if bound is None else bound.consent
+        return find_consent_of(history.approvals, opener.study, opener.name, by)
 
     def _pause(self, awaited: str) -> None:
         """Wait before the curator is asked again; raise `NotReadyError` if time has run out."""
@@ -228,7 +241,9 @@ class OpeningRun:
             with open_ledger(site.ledger, lock=site.lock) as ledger:
                 opening = make_answer(opener, ledger, answer.wanted)
             sent = opening.streams
-            answer = self.client.open(opener.study, opener.terms, opening=opening)
+            answer = self.client.open(
+                opener.study, opener.terms, opening=opening, consent=self._consent()
+            )
         else:
             raise PeerError(
                 f"the curator does not store the opening of study {opener.study.name}: run the "

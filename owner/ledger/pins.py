@@ -42,7 +42,7 @@ def find_consent_of(
 ) -> dict[str, Any] | None:
     """Return what a receipt holds of a statement that was used, by its digest; None without a pin.
 
-    Raise `StudyError` if the charge was made before the site had roles, or under others.
+    Raise `StudyError` if it was entered before the site had roles, or under others.
     """
     pin, record = (study.signatories or {}).get(owner), approvals.records.get(consent)
     if pin is None:
@@ -50,7 +50,7 @@ def find_consent_of(
     if record is None:
         raise StudyError(
             f"study {study.name} asks for signatures of people of {owner}, and nobody has signed "
-            "this charge, which is from before its roles: the curator would refuse it"
+            "this, which is from before its roles: the curator would refuse it"
         )
     under = next(
         each for each in approvals.roles if each.sha256 == record.statement.terms.roles_sha256

@@ -32,6 +32,7 @@ from dppca.curator.store import SqliteStore
 from dppca.curator.store.sqlite import DATABASE
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import UploadDecision
+from dppca.curator.study.openings import OpeningHeader
 from dppca.curator.study.sealed_set import is_opened, wanted_streams
 from dppca.curator.study.study_record import Header, OwnerHistory, StudyRecord
 from tests.support.census import header_of, make_release
@@ -282,7 +283,10 @@ class SteppedCurator:
 
     async def _vote(self, opener: str) -> None:
         record = self.record(MASKED_STUDY)
-        await self.coordinator.vote(opener, record.digest, ballot(opener, record.contributed))
+        await self.coordinator.vote(
+            opener,
+            OpeningHeader(record.digest, ballot(opener, record.contributed), 0, b""),
+        )
 
     async def _open(self, opener: str, streams: tuple[int, ...]) -> None:
         opening = opening_of(opener, streams, self.record(MASKED_STUDY).contributed)

@@ -48,6 +48,7 @@ from dppca.common.kernel.attestation.sums import (
     read_sum,
     read_terms,
     require_evidence,
+    require_openers,
 )
 from dppca.common.kernel.consent.signed_people import SignedByPeople
 from dppca.common.kernel.documents.values import canonical_json, to_document
@@ -218,6 +219,7 @@ def check_components(
     signatories = tuple(each for each in found if each is not None)
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
+        require_openers(study, evidence)
     require_equal(rebuilt, document, what=what)
     return VerifiedReceipt(
         rebuilt, statement, study, calibration, tuple(releases), evidence, first, signatories

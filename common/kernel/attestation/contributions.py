@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 << 10  # of an acknowledgement's envelope
 _ACKNOWLEDGEMENT, _CONSENT = "the acknowledgement", "consent"
+_NOISE = ("mechanism", "epsilon", "delta", "charged_epsilon", "charged_rho")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,40 +152,40 @@ def require_signatories(study: "Study", release: SignedRelease) -> SignedByPeopl
     return require_people(study, release.owner, receipt, release.consent, kind=kind, terms=terms)
 
 
+def require_opening_people(
+    study: "Study", opener: str, set_digest: str, consent: object
+) -> SignedByPeople | None:
+    """Return the people who have signed what an opener says of a set; else as `require_people`."""
+    terms = {"study_digest": study.digest, "content_digest": set_digest}
+    return require_people(study, opener, None, consent, kind=StatementKind.OPENING, terms=terms)
+
+
 def require_people(
     study: "Study",
     owner: str,
-    receipt: Receipt[Any],
+    receipt: Receipt[Any] | None,
     consent: object,
     *,
     kind: StatementKind,
     terms: Mapping[str, object],
 ) -> SignedByPeople | None:
-    """Return the people of an owner who have signed what has a receipt; None if nobody is pinned.
+    """Return the people of an owner who have signed something; None if nobody is pinned.
 
-    ``terms`` are what a statement says of this kind of release beside its noise. Raise
+    ``terms`` are what a statement says of it beside its noise, of which an opening has none. Raise
     `SignatureError` if the study asks for more, or `ReceiptError` if it asks for nothing and
     something is there.
     """
     pin = (study.signatories or {}).get(owner)
     if pin is None:
         if consent is not None:
-            raise ReceiptError(f"the receipt of {owner} has signatures of people there")
+            raise ReceiptError(f"what {owner} sent has signatures of people there")
         return None
     from dppca.common.kernel.consent.pins import require_consent  # few studies pin anybody
 
-    noise = receipt.noise
-    asked = {
-        **terms,
-        "kind": kind,
-        "study": study.name,
-        "release_id": receipt.release_id,
-        "mechanism": noise.mechanism,
-        "epsilon": noise.epsilon,
-        "delta": noise.delta,
-        "charged_epsilon": noise.charged_epsilon,
-        "charged_rho": noise.charged_rho,
-    }
+    asked = {"kind": kind, "study": study.name, "colluders": None, "honest": None, **terms}
+    asked |= {key: None if receipt is None else getattr(receipt.noise, key) for key in _NOISE}
+    if receipt is not None:
+        asked["release_id"] = receipt.release_id
     return require_consent(
         consent, owner=owner, roles_sha256=pin.roles, needed=pin.needed, terms=asked
     )

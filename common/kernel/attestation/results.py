@@ -226,7 +226,7 @@ def largest_envelope(study: Study) -> int:
     """Return the size in bytes that no envelope of a study's result exceeds."""
     of_owner = _RECEIPT_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
     claims = _HEADER_BYTES + len(study.canonical_bytes()) + of_owner * len(study.owners)
-    claims += 2 * MAX_CONSENT * len(study.signatories or ())  # base64 of it, in an envelope
+    claims += 3 * MAX_CONSENT * len(study.signatories or ())  # base64 in an envelope; of an opener
     if study.continues is not None:  # it holds the envelope of another study's result
         return MAX_ENVELOPE_BYTES
     return min(MAX_ENVELOPE_BYTES, 4 * claims // 3 + _CONTAINER_BYTES)

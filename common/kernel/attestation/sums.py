@@ -17,7 +17,7 @@ open one, a second set could not be added up.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from dppca.common.kernel.aggregation.sum_messages import (
     set_digest,
 )
 from dppca.common.kernel.aggregation.terms import Terms
-from dppca.common.kernel.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.contributions import SignedRelease, require_opening_people
 from dppca.common.kernel.attestation.envelopes import signing_certificate
 from dppca.common.kernel.attestation.signatures import load_certificate
 from dppca.common.kernel.errors import (
@@ -76,11 +76,14 @@ class SumEvidence:
         Votes for the set; none if the study has no spares.
     openings
         Openings that were added up.
+    consents
+        What people signed of the set, by opener whom the study pins.
     """
 
     statements: tuple[SignedStatement, ...]
     votes: tuple[Vote, ...]
     openings: tuple[SignedOpening, ...]
+    consents: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 ListedSum = dict[str, Any]
@@ -114,6 +117,7 @@ def describe_sum(evidence: SumEvidence) -> ListedSum:
             }
             for each in sorted(evidence.openings, key=lambda opening: opening.streams)
         ],
+        **({"consents": dict(evidence.consents)} if evidence.consents else {}),
     }
 
 
@@ -156,6 +160,7 @@ def read_sum(document: Mapping[str, Any], terms: Terms) -> SumEvidence:
             )
             for each in document["openings"]
         ),
+        consents=dict(document.get("consents", {})),
     )
 
 
@@ -214,6 +219,17 @@ def require_evidence(
     opened = sorted(stream for opening in evidence.openings for stream in opening.streams)
     if opened != list(range(len(terms.holders))):
         raise ReceiptError(f"{_WHAT} does not have every stream of masks opened once")
+
+
+def require_openers(study: Study, evidence: SumEvidence) -> None:
+    """Raise unless people signed what each opener says whom the study pins; see `require_people`.
+
+    The evidence was checked (`require_evidence`).
+    """
+    chosen = set_digest(each.statement for each in evidence.statements)
+    openers = {vote.opener for vote in evidence.votes} | {each.opener for each in evidence.openings}
+    for opener in sorted(openers | evidence.consents.keys()):
+        require_opening_people(study, opener, chosen, evidence.consents.get(opener))
 
 
 def require_sum(

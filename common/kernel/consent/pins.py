@@ -78,7 +78,7 @@ def require_consent(
     """
     if consent is None:
         raise SignatureError(
-            f"the receipt of {owner} lacks signatures of people there: the study asks for {needed}"
+            f"what {owner} sent lacks signatures of people there: the study asks for {needed}"
         )
     try:
         roles, statement, points = _read(consent, owner, roles_sha256)

@@ -23,12 +23,15 @@ from dppca.common.kernel.errors import NotApprovedError, SettingError, Signature
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.verification.cli import cli as verify
+from dppca.owner.commands.opening import OpeningRun
 from dppca.owner.ledger.database import begin_ledger
 from dppca.owner.site.config import load_site
 from tests.support.census import make_release
 from tests.support.commands import answer_of
 from tests.support.curator import Curator
-from tests.support.sites import OwnerSite, error_of
+from tests.support.federations import MASKED, MaskedFederation, study_of_sites
+from tests.support.patience import wait_until
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 NOT_APPROVED = NotApprovedError.exit_code
 PEOPLE = ("anna", "bert", "cora")
@@ -242,6 +245,43 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
     signer = make_signer(load_credentials(CredentialFolder(site.folder)))
     write_signed(model, sign_file(model.name, model.read_bytes(), Claim.MODEL, claims, signer))
     assert error_of(site.run("verify", str(model)))[0] == SignatureError.exit_code
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_an_opener_whose_people_a_study_pins_opens_nothing_without_them(
+    curator: Curator, tmp_path: Path, keys: Path, monkeypatch: pytest.MonkeyPatch, spares: int
+) -> None:
+    n_openers = 2 + 2 * spares
+    sites = [make_enrolled_site(curator, tmp_path, **MASKED) for _ in range(3 + spares)]
+    pinned = sites[0]
+    begin(pinned, keys)
+    pin = {"needed": 2, "roles": pinned.run("proposals")[1]["roles_sha256"]}
+    more = {"spares": 1} if spares else {}
+    study = study_of_sites(sites, n_openers=n_openers, signatories={pinned.name: pin}, **more)
+    curator.operator().create(study)
+    federation = MaskedFederation(curator, sites, study)
+    federation.contribute(*sites[1:])
+    asked = ("contribute", study.name, "--yes", "--digest", study.digest)
+    assert error_of(pinned.run(*asked))[0] == NOT_APPROVED
+    approve(pinned, keys, "anna", "bert")
+    assert pinned.run(*asked)[0] == 0
+    wait_until(lambda: federation.state() != "open")
+
+    assert error_of(pinned.run("open", study.name))[0] == NOT_APPROVED
+    approve(pinned, keys, "bert", "cora")
+    with monkeypatch.context() as other_software:
+        other_software.setattr(OpeningRun, "_consent", lambda _: None)
+        code, said = error_of(pinned.run("open", study.name))
+        assert (code, federation.state()) == (SignatureError.exit_code, "sealed"), said
+    for site in federation.openers[: n_openers - spares]:
+        assert site.run("open", study.name)[0] in (0, 50)
+    for site in federation.openers[: n_openers - spares]:
+        assert site.run("open", study.name, "--wait", "60")[0] == 0
+    code, _ = pinned.run("components", study.name, "--wait", "60")
+    assert code == 0
+    path = pinned.folder / "studies" / study.name / "components.npz"
+    assert pinned.run("verify", str(path))[0] == 0
+    assert unchecked_predicate(read_envelope(path))["sum"]["consents"].keys() == {pinned.name}
 
 
 def read_stated_claims(path: Path) -> dict[str, Any]:
