@@ -17,10 +17,11 @@ from dppca.curator.operator.responses import Refusals
 @connection
 @prints(Refusals)
 def refusals(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show whom the curator has refused lately, and by which rule.
+    """Show whom the curator refused lately, and what auditors saw.
 
-    The list begins when the curator is started, and is bounded. Its log has every refusal, with the
-    reason. Nothing in the list is text that a caller has chosen.
+    The list of refusals begins when the curator is started, and is bounded. Its log has every
+    refusal, with the reason. Looks of auditors are a chain that is kept: note its head, and compare
+    it with a later list. Nothing in the lists is text that a caller has chosen.
 
     \b
     Example:
@@ -33,6 +34,25 @@ def refusals(name: str, curator: str, credentials: Path, *, as_json: bool) -> No
 
 
 def _text(refused: Refusals) -> str:
+    return "\n".join([_refusals_text(refused), *_look_lines(refused)])
+
+
+def _look_lines(refused: Refusals) -> list[str]:
+    if not refused.looks:
+        return []
+    broken = ""
+    if refused.broken_look:
+        broken = f". THE CHAIN IS BROKEN at look {refused.broken_look}: the store was changed"
+    lines = [f"Auditors looked, newest first (head {refused.looks_head}{broken}):"]
+    for each in refused.looks:
+        study = "" if each.study is None else f" for study {each.study}"
+        lines.append(
+            f"{each.number}. {each.time.isoformat()}: {each.auditor}, {each.method}{study}"
+        )
+    return lines
+
+
+def _refusals_text(refused: Refusals) -> str:
     since = refused.since.isoformat()
     if not refused.refusals:
         return f"Nothing was refused since {since}."

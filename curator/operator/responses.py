@@ -148,9 +148,23 @@ class ListedRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedLook:
+    """A call that an auditor made; the same ones of an hour are one."""
+
+    number: Annotated[int, "its number, from 1"]
+    time: Annotated[datetime, "when it was"]
+    auditor: Annotated[str, "name of the auditor"]
+    method: Annotated[str, "what was called"]
+    study: Annotated[str | None, "name of the study; null if the call named none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusals:
-    """Calls that a curator has refused since it was started."""
+    """Calls that a curator has refused since it was started, and what auditors looked at."""
 
     since: Annotated[datetime, "when it was started"]
     refusals: Annotated[tuple[ListedRefusal, ...], "newest first"]
     dropped: Annotated[int, "older entries that it had no room for"]
+    looks: Annotated[tuple[ListedLook, ...], "what auditors looked at last, newest first"]
+    broken_look: Annotated[int, "the first look that does not follow the one before it; 0: none"]
+    looks_head: Annotated[DigestText, "SHA-256 of the last look; empty from earlier versions"]

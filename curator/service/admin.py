@@ -14,6 +14,7 @@ from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (
     heard_by,
+    newest_looks,
     note_version,
     owner_status,
     refusal_to_wire,
@@ -26,6 +27,7 @@ from dppca.curator.service.calls import Caller, server_stream, unary
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.study.admission import largest_contribution
+from dppca.curator.study.auditor_looks import FIRST, find_break
 from dppca.curator.study.sealed_set import missing_openers
 from dppca.curator.study.study_record import StudyRecord
 
@@ -38,6 +40,7 @@ class AdminService(rpc.AdminServicer):
         self._studies = studies
         self._limits = limits
         self._is_heard = heard_by(studies.store, refusals)
+        self.note_look = studies.note_look
 
     @unary(Role.OPERATOR)
     async def CreateStudy(  # noqa: N802
@@ -139,10 +142,14 @@ class AdminService(rpc.AdminServicer):
         """Return recent refusals."""
         if request.study:
             self._require_named(request.study, caller)
+        looks = self._studies.store.looks()
         return pb.ListRefusalsResponse(
             refusals=[refusal_to_wire(each) for each in self.refusals.newest(request.study)],
             since_s=self.refusals.since_s,
             dropped=self.refusals.dropped,
+            looks=newest_looks(looks, request.study),
+            broken_look=find_break(looks),
+            looks_head=looks[-1].digest if looks else FIRST,
         )
 
     def _require_named(self, name: str, caller: Caller) -> StudyRecord:

@@ -1,8 +1,9 @@
 """Answers about studies, as messages."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import Form, StudyState
@@ -15,10 +16,12 @@ from dppca.curator.observability.log import log_event
 from dppca.curator.service.calls import Caller
 from dppca.curator.service.recent_refusals import RecentRefusals, Refusal
 from dppca.curator.store import SqliteStore
+from dppca.curator.study.auditor_looks import AuditorLook
 from dppca.curator.study.study_record import LedgerHead, OwnerHistory, Settlement, StudyRecord
 
 MOST_NAMES = 8
 """Names of a list in a summary: a study may have 10,000 owners, and operators list all studies."""
+_MOST_LOOKS = 400  # of auditors in one answer, as many as refusals
 PAGE = 1000
 """Entries of an owner's record in one message; each has less than 2 KiB, and a message 8 MiB."""
 
@@ -189,6 +192,19 @@ def owner_status(record: StudyRecord, owner: str) -> pb.OwnerStatus:
     status.voted_s = 0 if vote is None else vote.received_s
     status.opened_s = max((o.received_s for o in record.openings if o.opener == owner), default=0)
     return status
+
+
+def newest_looks(looks: Sequence[AuditorLook], study: str) -> Iterator[pb.AuditorLook]:
+    """Yield the newest looks, at one study or at all, in the form of the wire."""
+    found = (each for each in reversed(looks) if study in ("", each.study))
+    for each in islice(found, _MOST_LOOKS):
+        yield pb.AuditorLook(
+            number=each.number,
+            time_s=each.time_s,
+            auditor=each.auditor,
+            method=each.method,
+            study=each.study,
+        )
 
 
 def refusal_to_wire(refusal: Refusal) -> pb.Refusal:

@@ -81,9 +81,13 @@ _FAILURES = LineLimiter(60, clock=time.monotonic)
 
 
 class Refusing(Protocol):
-    """A service that records its refusals."""
+    """A service that records its refusals, and what auditors look at: name, method and study."""
 
     refusals: RecentRefusals
+
+    @property
+    def note_look(self) -> Callable[[str, str, str], Awaitable[None]]:
+        """Record a look before its answer leaves."""
 
 
 _Service = TypeVar("_Service", bound=Refusing)
@@ -132,7 +136,9 @@ def unary(
         async def call(service: _Service, request: _Request, context: _Context) -> _Response:
             current = _Call(handler.__name__, context, service.refusals)
             try:
-                return await handler(service, request, current.admit(roles))
+                response = await handler(service, request, current.admit(roles))
+                await current.note_look(service)
+                return response
             except (asyncio.CancelledError, AbortError):
                 raise
             except Exception as error:
@@ -164,6 +170,7 @@ def server_stream(
                 # Closed with this call, not at garbage collection: it may hold a caller's place.
                 async with aclosing(handler(service, request, current.admit(roles))) as responses:
                     async for response in responses:
+                        await current.note_look(service)
                         yield response
             except (asyncio.CancelledError, AbortError, GeneratorExit):
                 raise
@@ -182,6 +189,7 @@ class _Call:
         self._context = context
         self._refusals = refusals
         self._party = self._study = ""
+        self._auditor: str | None = None
         self._began = time.monotonic()
 
     def admit(self, roles: tuple[Role, ...]) -> Caller:
@@ -194,14 +202,15 @@ class _Call:
                 f"{self._method} is for role {allowed}, not {identity.role.value}"
             )
         if identity.role is Role.AUDITOR:
-            log_event(
-                "auditor looked",
-                limit=(identity, self._method),
-                auditor=identity.name,
-                method=self._method,
-            )
+            self._auditor = identity.name
         certificate = next(iter(context["x509_pem_cert"]))  # there, or peer_identity had refused
         return Caller(identity, self._context.time_remaining(), certificate, self._note_study)
+
+    async def note_look(self, service: Refusing) -> None:
+        """Record an auditor's look, once a call: its first answer says which study it is of."""
+        auditor, self._auditor = self._auditor, None
+        if auditor is not None:
+            await service.note_look(auditor, self._method, self._study)
 
     async def end(self, error: Exception) -> None:
         if isinstance(error, DppcaError):

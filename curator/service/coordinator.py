@@ -64,6 +64,7 @@ from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission, lifecycle, openings, settlement
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
+from dppca.curator.study.auditor_looks import following_look
 from dppca.curator.study.lifecycle import NextAction
 from dppca.curator.study.openings import OpeningDecision, OpeningHeader
 from dppca.curator.study.sealed_set import missing_openers
@@ -285,6 +286,18 @@ class StudyCoordinator:
                 each, owner, by=by, reason=reason, now=self._clock()
             ),
         )
+
+    async def note_look(self, auditor: str, method: str, study: str) -> None:
+        """Record a look before its answer leaves; raise `StoreError` if that is not possible."""
+
+        def step() -> None:
+            # In the writing thread, one after the other.
+            look = following_look(self.store.looks(), auditor, method, study, now=self._clock())
+            if look is not None:
+                self.store.keep_look(look)
+                log_event("auditor looked", auditor=auditor, method=method, study=study)
+
+        await self._write(step)
 
     async def continue_ledger(
         self, owner: str, chain: LedgerHead, known: bytes

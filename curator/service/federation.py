@@ -77,6 +77,7 @@ class FederationService(rpc.FederationServicer):
     def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
         self.refusals = refusals
         self._studies = studies
+        self.note_look = studies.note_look
         self._limits = limits
         self._is_heard = heard_by(studies.store, refusals)
         self._upload_limiter = PlaceLimiter(

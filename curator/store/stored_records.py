@@ -13,6 +13,7 @@ from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError, StudyError
 from dppca.common.kernel.study import study_from_canonical
 from dppca.curator.store.tables import add_tables, create_tables, has_tables
+from dppca.curator.study.auditor_looks import AuditorLook
 from dppca.curator.study.study_record import (
     Contribution,
     LedgerHead,
@@ -111,6 +112,19 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
         owner: OwnerHistory.replay(releases, settlements[owner])
         for owner, releases in contributed.items()
     }
+
+
+def load_looks(database: sqlite3.Connection) -> list[AuditorLook]:
+    """Looks of auditors, the oldest first."""
+    try:
+        rows = database.execute(
+            "SELECT number, time_s, auditor, method, study, previous FROM looks ORDER BY number"
+        ).fetchall()
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"the database cannot be read: {error}: restore the state folder from a copy"
+        ) from error
+    return [AuditorLook(*row) for row in rows]
 
 
 def table_row(key: str | bytes, record: object) -> tuple[object, ...]:

@@ -96,6 +96,14 @@ CREATE TABLE IF NOT EXISTS consents (
     content BLOB NOT NULL,
     PRIMARY KEY (study, opener)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS looks (
+    number INTEGER PRIMARY KEY,
+    time_s INTEGER NOT NULL,
+    auditor TEXT NOT NULL,
+    method TEXT NOT NULL,
+    study TEXT NOT NULL,
+    previous BLOB NOT NULL
+) STRICT;
 """
 # Tables that a store of this version may lack: software before them neither reads nor minds them.
 

@@ -3,10 +3,11 @@
 import hashlib
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -486,6 +487,36 @@ def test_an_auditor_reads_what_is_listed_and_nothing_else(curator: Curator, stud
     assert auditor.find(name=study.name).document == study.canonical_bytes()
     assert auditor.result(study, wait_s=0).missing
     assert study.name in {each.name for each in auditor.list_studies().studies}
+
+
+def test_what_an_auditor_looks_at_is_kept_in_a_chain_and_shown(
+    tmp_path: Path, study: Study
+) -> None:
+    curator = Curator(tmp_path / "hub").start()
+    curator.operator().create(study)
+    auditor = curator.party("aud", Role.AUDITOR)
+    for _ in range(2):
+        auditor.show(study.name)
+        auditor.list_studies()
+    with pytest.raises(grpc.RpcError):
+        auditor.show("no-such-study")
+    with pytest.raises(grpc.RpcError):
+        auditor.create(study)
+    code, told = curator.operate("refusals")
+    assert code == 0
+    keys = ("number", "auditor", "method", "study")
+    looks = [tuple(each[key] for key in keys) for each in told["looks"]]
+    assert looks == [(2, "aud", "ListStudies", None), (1, "aud", "ShowStudy", study.name)]
+    assert told["broken_look"] == 0
+    assert len(curator.operate("refusals", "--study", study.name)[1]["looks"]) == 1
+    curator.stop()
+    with closing(sqlite3.connect(curator.state / "curator.sqlite")) as direct:
+        direct.execute("UPDATE looks SET auditor = 'eve' WHERE number = 1")
+        direct.commit()
+    curator.start()
+    again = curator.operate("refusals")[1]
+    assert (again["broken_look"], again["looks_head"]) == (2, told["looks_head"])
+    curator.stop()
 
 
 def test_certificates_that_name_nobody_are_refused(curator: Curator) -> None:
