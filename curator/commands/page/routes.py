@@ -16,7 +16,13 @@ from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.errors import BusyError, NotReadyError, UnreachableError
+from dppca.common.kernel.errors import (
+    BusyError,
+    DppcaError,
+    IdentityError,
+    NotReadyError,
+    UnreachableError,
+)
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
 from dppca.common.pages.guard import LocalSessionMiddleware
@@ -107,13 +113,13 @@ class OperatorApp(PageApp):
         return self.guarded(routes)
 
     def _index(self, request: Request) -> Response:
-        """Show all studies; as last seen while the curator is away."""
+        """Show all studies; as last seen while the curator, or a certificate, fails."""
         del request
-        lost = None
+        lost: DppcaError | None = None
         try:
             self._seen = self._client.studies(), utc_now()
-        except (UnreachableError, BusyError) as error:
-            lost = str(error)
+        except (UnreachableError, BusyError, IdentityError) as error:
+            lost = error
         studies, since = self._seen
         groups = [
             (name, [each for each in studies if each.state in states])

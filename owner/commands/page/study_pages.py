@@ -10,7 +10,13 @@ from starlette.responses import Response
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.errors import BusyError, ChainError, UnreachableError
+from dppca.common.kernel.errors import (
+    BusyError,
+    ChainError,
+    DppcaError,
+    IdentityError,
+    UnreachableError,
+)
 from dppca.common.kernel.study import Study, Trust
 from dppca.common.pages.guard import read_form
 from dppca.common.verification.components import kept_components, nothing_in
@@ -44,14 +50,15 @@ class StudyPages:
         self._seen: tuple[Sequence[OwnStudy], datetime | None] = (), None
 
     def index(self, request: Request) -> Response:
-        """Show the budgets and all studies; the studies as last seen while the curator is away."""
+        """Show budgets, and studies: as last seen while the curator or a certificate fails."""
         del request
-        lost, remarks = None, list[str]()
+        lost: DppcaError | None = None
+        remarks = list[str]()
         try:
             with connect(self._pages.site, warn=remarks.append) as client:
                 self._seen = list_studies(self._pages.site, client, self._known).studies, utc_now()
-        except (UnreachableError, BusyError) as error:
-            lost = str(error)
+        except (UnreachableError, BusyError, IdentityError) as error:
+            lost = error
         budgets: dict[str, Any] = {"budget": {"populations": ()}}
         try:
             budgets = budget_values(self._pages.site)

@@ -13,6 +13,7 @@ from dppca import write_dossier
 from dppca.common.kernel.attestation.envelopes import write_signed
 from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.errors import IdentityError
 from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.transport.greeting import VERSION, Greeting
@@ -60,6 +61,22 @@ def test_a_time_that_does_not_exist_is_an_error_that_is_said(seconds: int) -> No
     cookie = f"{COOKIE}={session.cookie}"
     answer = ask(pages.application(), f"{session.place}/", cookie=cookie)
     assert (answer.status, "a time that does not exist" in answer.body) == (409, True)
+
+
+def test_where_a_certificate_has_ended_the_page_says_which_and_who_renews_it() -> None:
+    class Ended:
+        greeting = None
+
+        def studies(self) -> tuple[ListedStudy, ...]:
+            raise IdentityError("the certificate of operator olga expired: `pki issue` renews it")
+
+    pages = OperatorApp(cast("OperatorClient", Ended()), "hub:7443", ca=b"")
+    cookie = f"{COOKIE}={pages.session.cookie}"
+    answer = ask(pages.application(), f"{pages.session.place}/", cookie=cookie)
+    assert answer.status == 200
+    assert "The certificate was not accepted." in answer.body
+    assert "operator olga expired: <code>pki issue</code> renews it." in answer.body
+    assert "does not answer." not in answer.body.split("<main")[1].split("<h1>")[1]
 
 
 @pytest.mark.parametrize("version", ["0.1.0", VERSION])

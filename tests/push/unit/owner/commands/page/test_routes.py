@@ -13,13 +13,13 @@ import pytest
 
 from dppca.common.analysis.estimates.reasons import ruled_out
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.errors import DataError, DppcaError, IdentityError, UnreachableError
 from dppca.common.kernel.schema.coding import Column
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.owner.commands import contribute, preview
 from dppca.owner.commands.contribute import ContributionOptions
-from dppca.owner.commands.page import consent_pages, file_pages
+from dppca.owner.commands.page import consent_pages, file_pages, study_pages
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.records.table import Table
@@ -106,6 +106,26 @@ def test_a_secret_number_is_printed_nowhere_but_where_it_is_said_to_stay(
     assert page.body[:begun].rstrip().endswith('<div class="no-print">')
     for found in re.finditer(rf"\b(?:{shown}|{N_ROWS})\b", page.body[:begun]):
         assert re.search("stays here|Site-only", page.body[found.end() :][:200])
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (IdentityError("the certificate of owner a expired"), "certificate was not accepted."),
+        (UnreachableError("nobody is there"), "The curator does not answer."),
+    ],
+)
+def test_budgets_are_shown_without_a_curator_or_a_certificate(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch, error: DppcaError, says: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(study_pages, "connect", fail)
+    page = browser.get("/")
+    assert page.status == 200
+    shown = re.sub(r"<[^>]+>", "", page.body)
+    assert all(each in shown for each in ("10 left", says, f"{error}."))
 
 
 @pytest.mark.parametrize("neighbours", ["added", "replaced"])
