@@ -174,7 +174,7 @@ def test_fewer_rows_than_columns_or_components_are_refused_before_any_charge(
     pa.csv.write_csv(make_rows(3), site.folder / "rows.csv")
     code, message = error_of(_train(site, *options))
     assert (code, site.history.length) == (13, 0)
-    assert "there are 3 rows and" in message or "n_samples=3 is below n_features=7" in message
+    assert "3 rows and 5 components" in message or "n_samples=3 is below n_features=7" in message
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
