@@ -44,7 +44,7 @@ from dppca.curator.store.stored_records import (
     table_row,
 )
 from dppca.curator.study.auditor_looks import MOST_LOOKS, AuditorLook
-from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyRecord
+from dppca.curator.study.study_record import OwnerHistory, SeenRoles, Settlement, StudyRecord
 
 DATABASE = "curator.sqlite"
 
@@ -169,6 +169,11 @@ class SqliteStore:
                 "INSERT INTO openings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [table_row(digest, each) for each in openings],
             )
+            roles = {c.owner: own for c in contributions if (own := SeenRoles.of(c.release))}
+            database.executemany(
+                "INSERT OR REPLACE INTO roles VALUES (?, ?, ?)",
+                [(owner, each.version, each.sha256) for owner, each in roles.items()],
+            )
             database.executemany(
                 "INSERT INTO consents VALUES (?, ?, ?)",
                 [table_row(digest, each) for each in consents],
@@ -177,7 +182,9 @@ class SqliteStore:
         self._records[digest] = record
         for each in contributions:
             seen = self.history(each.owner)
-            self._histories[each.owner] = seen.contributed(each.release_id, each.chain)
+            self._histories[each.owner] = seen.contributed(
+                each.release_id, each.chain, roles.get(each.owner)
+            )
 
     def settle(self, owner: str, settlement: Settlement) -> None:
         """Set aside the record of an owner's chain; it replaces a settlement with the same key."""
@@ -186,6 +193,8 @@ class SqliteStore:
                 "INSERT OR REPLACE INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 table_row(owner, settlement),
             )
+            if settlement.is_operators:
+                database.execute("DELETE FROM roles WHERE owner = ?", (owner,))
         self._histories[owner] = self.history(owner).settled(settlement)
 
     def looks(self) -> tuple[AuditorLook, ...]:

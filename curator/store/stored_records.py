@@ -20,6 +20,7 @@ from dppca.curator.study.study_record import (
     OwnerHistory,
     Publication,
     Sealing,
+    SeenRoles,
     Settlement,
     StoredConsent,
     StoredOpening,
@@ -104,12 +105,14 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
             chain = None if heads[2] is None else LedgerHead(*heads[2:])
             settlement = Settlement(settled_s, by, reason, seen, chain, releases)
             settlements[owner].append(settlement)
+        rows = database.execute("SELECT owner, version, sha256 FROM roles")
+        roles = {owner: SeenRoles(version, sha256) for owner, version, sha256 in rows}
     except sqlite3.Error as error:
         raise StoreError(
             f"the database cannot be read: {error}: restore the state folder from a copy"
         ) from error
     return {
-        owner: OwnerHistory.replay(releases, settlements[owner])
+        owner: replace(OwnerHistory.replay(releases, settlements[owner]), roles=roles.get(owner))
         for owner, releases in contributed.items()
     }
 

@@ -96,6 +96,11 @@ CREATE TABLE IF NOT EXISTS consents (
     content BLOB NOT NULL,
     PRIMARY KEY (study, opener)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS roles (
+    owner TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    sha256 BLOB NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS looks (
     number INTEGER PRIMARY KEY,
     time_s INTEGER NOT NULL,

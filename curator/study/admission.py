@@ -17,7 +17,9 @@ Rules for a contribution, in the order in which they are applied:
    entries to compare. So the owner asks for the recorded chain, and compares it with its own
    entries before it charges or sends anything.
 7. The receipt is the one that the study implies; noise and charge are computed again.
-8. If the study pins the people of this owner, enough of them have signed this release.
+8. If the study pins the people of this owner, enough of them have signed this release, under no
+   older roles than this curator has seen, and no other ones of the same version. An operator's
+   settlement makes an exception.
 
 Before these rules, the service has opened the envelope around the receipt, which the key of the
 call's certificate signed. With ``trust: aggregate`` this key is the one that the study names for
@@ -48,6 +50,7 @@ from dppca.common.kernel.errors import (
     LimitError,
     ReceiptError,
     SchemaMismatchError,
+    SignatureError,
     StudyStateError,
     UnknownStudyError,
     UploadError,
@@ -64,6 +67,7 @@ from dppca.curator.study.study_record import (
     LedgerHead,
     OwnerHistory,
     Publication,
+    SeenRoles,
     StudyRecord,
     by_owner,
 )
@@ -121,7 +125,7 @@ def admit(
         raise UploadError(f"{header.n_rows} rows from {owner}; it must have at least 1")
     study.require_room(owner, header.n_rows)
     _check_chain(owner, header.chain, history.chain)
-    _check_receipt(study, calibration, header)
+    _check_receipt(study, calibration, header, history.roles)
     return UploadDecision.ACCEPT
 
 
@@ -256,7 +260,9 @@ def _check_chain(owner: str, head: LedgerHead, seen: LedgerHead | None) -> None:
     raise ChainError(message)
 
 
-def _check_receipt(study: Study, calibration: Calibration, header: Header) -> None:
+def _check_receipt(
+    study: Study, calibration: Calibration, header: Header, seen: SeenRoles | None
+) -> None:
     """Check the receipt (rules 7 and 8)."""
     receipt = header.release.receipt
     if receipt.ledger_sequence > header.chain.length:
@@ -266,3 +272,11 @@ def _check_receipt(study: Study, calibration: Calibration, header: Header) -> No
         require_signatories(study, header.release)
     except ReceiptError as error:
         raise SchemaMismatchError(str(error)) from error
+    signed = SeenRoles.of(header.release)
+    if signed is None or seen is None or signed.version > seen.version or signed == seen:
+        return
+    raise SignatureError(
+        f"people at {header.owner} have signed under roles of version {signed.version}, and this "
+        f"curator has seen other ones, of version {seen.version}, that are not older: if that is "
+        "right, an operator says so by `dppca-curator owner settle`"
+    )

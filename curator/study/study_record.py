@@ -6,15 +6,17 @@ No value is computed from a row without noise, and none changes: a step of
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Self
+from typing import Any, Self, cast
 
 from dppca.common.kernel.attestation.contributions import SignedRelease
 from dppca.common.kernel.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.study import Study
 
 MAX_LEDGER_LENGTH = 1 << 24
@@ -234,6 +236,27 @@ class Settlement:
         """Party and number of releases: an owner has one settlement of each kind, the last."""
         return self.by, self.releases
 
+    @property
+    def is_operators(self) -> bool:
+        """True if an operator settled, False if the owner did."""
+        return self.by.startswith("operator:")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SeenRoles:
+    """Roles of a site under which people signed: their version, and their SHA-256 (32 bytes)."""
+
+    version: int
+    sha256: bytes
+
+    @classmethod
+    def of(cls, release: SignedRelease) -> Self | None:
+        """Return the last roles in a release whose signatures hold; None without any."""
+        if release.consent is None:
+            return None
+        last = cast("Any", release.consent)["roles"][-1]["document"]
+        return cls(last["version"], hashlib.sha256(canonical_json(last)).digest())
+
 
 @dataclass(frozen=True, slots=True)
 class OwnerHistory:
@@ -241,12 +264,14 @@ class OwnerHistory:
 
     ``chain`` is the longest ledger chain since the last settlement; None before the first
     contribution, and while a settlement has set it aside. ``releases`` are identifiers of 16 bytes
-    each; ``settlements`` are in order, one of each kind.
+    each; ``settlements`` are in order, one of each kind. ``roles`` are the newest under which its
+    people signed since an operator's last settlement.
     """
 
     chain: LedgerHead | None = None
     releases: frozenset[bytes] = frozenset()
     settlements: tuple[Settlement, ...] = ()
+    roles: SeenRoles | None = None
 
     @classmethod
     def replay(
@@ -260,16 +285,23 @@ class OwnerHistory:
                 chain = waiting.popleft().chain
         return cls(chain, frozenset(each for each, _ in contributed), tuple(settlements))
 
-    def contributed(self, release_id: bytes, chain: LedgerHead) -> OwnerHistory:
-        """Return the history with one more release and its chain."""
+    def contributed(
+        self, release_id: bytes, chain: LedgerHead, roles: SeenRoles | None = None
+    ) -> OwnerHistory:
+        """Return the history with one more release, its chain, and the roles that signed it."""
         return replace(
-            self, chain=_longer(self.chain, chain), releases=self.releases | {release_id}
+            self,
+            chain=_longer(self.chain, chain),
+            releases=self.releases | {release_id},
+            roles=roles or self.roles,
         )
 
     def settled(self, settlement: Settlement) -> OwnerHistory:
         """Return the history with a settlement, which replaces one of the same kind."""
         others = (each for each in self.settlements if each.kind != settlement.kind)
-        return replace(self, chain=settlement.chain, settlements=(*others, settlement))
+        # Who has a site's account can settle for the owner, and must not bring back old roles.
+        roles = None if settlement.is_operators else self.roles
+        return replace(self, chain=settlement.chain, settlements=(*others, settlement), roles=roles)
 
 
 def _longer(seen: LedgerHead | None, head: LedgerHead) -> LedgerHead:

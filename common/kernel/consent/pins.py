@@ -13,8 +13,8 @@ Rules, in the order in which they are applied
 4. All who signed it are different people of these roles. They are enough by the roles, and as many
    as the study asks for.
 
-Limits: nothing shows that the last roles given are the newest: people whom newer ones leave out
-still count until the next study pins those. Whether a statement had expired, only the site knows.
+Limits: nothing here shows that the last roles given are the newest: people whom newer ones leave
+out count until a study pins those. Whether a statement had expired, only the site knows.
 """
 
 import json

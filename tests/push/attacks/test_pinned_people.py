@@ -37,9 +37,17 @@ from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import Release, calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.verification.approving import ReadProposal, describe_statement
+from dppca.curator.store import SqliteStore
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, Header, LedgerHead, OwnerHistory
+from dppca.curator.study.study_record import (
+    Contribution,
+    Header,
+    LedgerHead,
+    OwnerHistory,
+    SeenRoles,
+    Settlement,
+)
 from dppca.owner.ledger.approvals import Approvals
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
@@ -496,3 +504,47 @@ def test_the_page_enters_no_signature_and_proposes_no_roles() -> None:
             r"\.(approve|withdraw|propose_roles|propose_policy|restore_roles)\(|commands\.approvals",
             path.read_text(),
         ), path.name
+
+
+def test_roles_older_than_the_curator_has_seen_sign_nothing(tmp_path: Path) -> None:
+    """A person whom newer roles leave out is no second one, though a study pins the first roles."""
+    newer = changed()
+    header = sent(newer, newer.consent)
+    seen = SeenRoles.of(header.release)
+    assert seen is not None
+    assert seen.version == 3
+    store = SqliteStore(tmp_path)
+    record = lifecycle.create(None, newer.study, now=DAY)
+    store.create(record)
+    noise = calibrate(newer.study)
+    taken, _ = admission.contribute(record, header, OwnerHistory(), calibration=noise, now=DAY)
+    with store.blobs.spool() as spool:
+        spool.write(newer.release.payload())
+        store.save(taken, spool)
+    store.close()
+    store = SqliteStore(tmp_path)
+    assert store.history(OWNER).roles == seen
+
+    older = honest()
+    late = sent(older, older.consent)
+
+    def admit_with(roles: SeenRoles | None) -> Any:
+        record = lifecycle.create(None, older.study, now=DAY)
+        history = OwnerHistory(roles=roles)
+        return admission.admit(record, late, history, calibration=noise, now=DAY)
+
+    own = SeenRoles.of(late.release)
+    for roles in (seen, SeenRoles(1, b"b" * 32)):
+        with pytest.raises(SignatureError, match="under roles of version 1"):
+            admit_with(roles)
+    for known in (None, own):
+        assert admit_with(known) is admission.UploadDecision.ACCEPT
+
+    chain = LedgerHead(99, b"h" * 32)
+    for by, kept in ((f"owner:{OWNER}", seen), ("operator:alice", None)):
+        store.settle(OWNER, Settlement(0, by, "", chain, chain, 1))
+        assert store.history(OWNER).roles == kept
+        store.close()
+        store = SqliteStore(tmp_path)
+        assert store.history(OWNER).roles == kept
+    store.close()
