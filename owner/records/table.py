@@ -267,11 +267,9 @@ class Table:
                 f"the rows of each {key} cannot be counted. Keep it as Delta or Iceberg, which "
                 "have versions"
             )
-        if any(part.names.count(key) != 1 for part in self.source.parts):
-            raise DataError(
-                f"{self.title} has no column {key}, or more than one of that name: correct its "
-                "header, or the name of the column"
-            )
+        for part in self.source.parts:
+            if part.names.count(key) != 1:
+                raise DataError(_explain_key(part, key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +461,15 @@ def _explain_columns(
             "letter and its accent as two: rename these columns)"
         )
     return message
+
+
+def _explain_key(part: Source, key: str) -> str:
+    """Return what is wrong with the column that tells people apart, and a name that is like it."""
+    if key in part.names:
+        return f"{part.title} has more than one column called {key}: correct its header"
+    like = [name for name in part.names if _plain_form(name) == _plain_form(key)]
+    found = f" (capital letters count; the file has {' and '.join(like)})" if like else ""
+    return f"{part.title} has no column {key}{found}: correct its header, or the name of the column"
 
 
 def _composed(name: str) -> str:

@@ -308,6 +308,23 @@ def test_files_of_a_folder_are_counted_together_and_each_needs_the_column(tmp_pa
         open_table(place, SCHEMA).count_keys("person", allowed=2)
 
 
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ("Person", r"rows.csv has no column person \(capital letters count; the file has Person\)"),
+        ("whose", r"rows.csv has no column person: correct its header"),
+        ("person,person", "rows.csv has more than one column called person: correct its header"),
+    ],
+)
+def test_a_key_that_is_not_there_once_is_told_by_the_names_that_are(
+    header: str, says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"age,more,{header}\n1,0,{','.join('7' for _ in header.split(','))}\n")
+    with pytest.raises(DataError, match=says), open_table(path, SCHEMA).latest("person"):
+        pass
+
+
 def test_one_hot_columns_beside_a_key_are_counted(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("p,a,b\n1,1,0\n1,0,1\n2,1,0\n")
     files = locate_files("rows.csv", folder=tmp_path, data_set="survey")
