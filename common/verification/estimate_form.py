@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates, estimates
+from dppca.common.analysis.estimates.questions import answer_study
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import DppcaError, SettingError
 from dppca.common.kernel.schema import ColumnKind, Numeric
@@ -48,6 +49,8 @@ class PageQuestion:
     def answers(self, published: Published) -> list[EstimateAnswer]:
         """Answer it; raise `SettingError` if the release has no answer."""
         asked, others = estimates(published), [each for each in self.x if each != self.y]
+        if not self.y and published.study.questions:
+            return answer_study(asked)
         if self.ask not in ("mean", "median", "summary") and not others:
             raise SettingError("tick what it is beside")
         groups: list[str] | list[None] = others or [None]
@@ -70,7 +73,10 @@ class PageQuestion:
 
 
 def form_values(published: Published, question: PageQuestion) -> dict[str, Any]:
-    """Return what the template ``estimates.html`` shows for an address."""
+    """Return what the template ``estimates.html`` shows for an address.
+
+    One that asks nothing shows the answers to the study's own questions.
+    """
     names = estimates(published).moments.names
     attributes = [each.name for each in names.schema.attributes]
     outcomes = list(attributes)
@@ -79,7 +85,7 @@ def form_values(published: Published, question: PageQuestion) -> dict[str, Any]:
             outcomes += [f"{attributes[place]}={label}" for label in labels]
     answers: list[EstimateAnswer] = []
     wrong = ""
-    if question.y:
+    if question.y or published.study.questions:
         try:
             answers = question.answers(published)
         except DppcaError as error:
@@ -89,6 +95,7 @@ def form_values(published: Published, question: PageQuestion) -> dict[str, Any]:
         "outcomes": outcomes,
         "attributes": attributes,
         "asked": question,
+        "of_study": bool(published.study.questions) and not question.y,
         "answers": [asdict(each.document()) for each in answers],
         "wrong": wrong,
     }

@@ -11,7 +11,7 @@ import click
 from dppca.common.analysis.estimates.questions import (
     QUESTIONS,
     StudyQuestion,
-    read_question,
+    answer_study,
     usage_fault,
 )
 from dppca.common.kernel.errors import ExitCode, SettingError
@@ -152,7 +152,7 @@ def estimate(
     **more: Any,
 ) -> int:
     """Verify a result, answer a question, or its study's, print that and return the exit code."""
-    from dppca.common.analysis.estimates.answers import AnswersDocument, as_family
+    from dppca.common.analysis.estimates.answers import AnswersDocument
     from dppca.common.analysis.estimates.face import estimates
     from dppca.common.kernel.attestation.parties import KnownParties
     from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
@@ -168,14 +168,12 @@ def estimate(
     published = read_published(result, parties, first=first)
     face = estimates(published, these_rows=these_rows, population=population)
     if question is None:
-        asked = [read_question(each) for each in published.study.questions or ()]
-        if not asked:
+        answers = answer_study(face, adjust or "bonferroni", alpha=1 - level, ask=_ask)
+        if not answers:
             raise SettingError(
                 f"study {published.study.name} has no questions of its own: name one, such as "
                 "`components`; --help lists them"
             )
-        found = [replace(_ask(face, each), alpha=1 - level) for each in asked]
-        answers = as_family(found, adjust or "bonferroni")
         whole = AnswersDocument(
             published.study.questions or (), tuple(each.document() for each in answers)
         )

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, summarise_pairs, variations
 from dppca.common.analysis.estimates.components import find_mixtures
+from dppca.common.analysis.estimates.face import estimates
+from dppca.common.analysis.estimates.questions import answer_study
 from dppca.common.analysis.loadings import Mixtures
 from dppca.common.analysis.values import count_values
 from dppca.common.kernel.attestation.envelopes import SUFFIX as ENVELOPE
@@ -402,6 +404,7 @@ def _evaluate(
     answers: tuple[str, ...] = ()
     if authority.exists():  # of a run on this machine
         answers = list_answers(Published(study, result), run.components, authority, request.target)
+    own = answer_study(estimates(Published(study, result)))
     return SimulationReport(
         command=request.command,
         study=study.name,
@@ -445,6 +448,7 @@ def _evaluate(
             "synthetic_decoded": str(run.decoded),
             **({"parties": str(output / PARTIES)} if request.keep else {}),
         },
+        questions=tuple(each.document() for each in own),
         answers=answers,
         plots={**write_charts(output, charts), **write_figures(output, figures)},
         steps=list_steps(run.owners),

@@ -20,7 +20,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.analysis.estimates.answers import answer_line
+from dppca.common.analysis.estimates.face import estimates
 from dppca.common.analysis.estimates.forecast import ForecastWidth, forecast_widths
+from dppca.common.analysis.estimates.questions import answer_study
 from dppca.common.analysis.estimates.release import released_moments
 from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.analysis.values import ValueCounts, count_values
@@ -210,6 +213,13 @@ class Simulation:
         found = "; ".join(f"{each.question} {each.text}" for each in self.widths)
         return f"Intervals of 95 % by dppca.estimates: {found}"
 
+    @property
+    def _questions(self) -> list[str]:
+        """Return answers to the study's questions, a line for each."""
+        found = answer_study(estimates(self.released))
+        told = "The study's questions, with 95 % for all of their intervals together:"
+        return [told, *map(answer_line, found)] if found else []
+
     def plot_scree(self) -> Chart:
         """Plot the eigenvalues beside the noise edge, and † those without noise."""
         return scree_chart(
@@ -254,6 +264,7 @@ class Simulation:
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
             f"{promise.delta}",
+            *(f"  {line}" for line in self._questions),
             *(f"  {line}" for line in components.alarm),
             f"  {many(components.n_components_, 'components')} of {components.n_features_in_}; "
             f"they capture {self.captured_variance:.1%} of the variance that the best would †",
@@ -290,6 +301,7 @@ class Simulation:
             f"<p><strong>{html_text(SIMULATED)}</strong></p>",
             html_table(head, charges, caption=f"Simulation of {self.study.name}"),
             f"<p>{html_text(promise)}</p>",
+            *(f"<p>{html_text(line)}</p>" for line in self._questions),
             self.components._repr_html_(),
             f"<p>The components capture {self.captured_variance:.1%} of the variance that the best "
             "possible ones would †.</p>",

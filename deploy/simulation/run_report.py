@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
+from dppca.common.analysis.estimates.answers import AnswerDocument
 from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.documents.names import one_line
@@ -159,6 +160,10 @@ class SimulationReport:
     simulation_only: Annotated[tuple[str, ...], "keys that only a simulation can know"] = (
         SIMULATION_ONLY
     )
+    questions: Annotated[
+        tuple[AnswerDocument, ...],
+        "answers to the study's own questions, with intervals for all of them together",
+    ] = ()
     answers: Annotated[
         tuple[str, ...], "commands that ask the result, with the certificate of this run"
     ] = ()
@@ -194,6 +199,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
         "code": _code,
         "line": one_line,
         "said": _said,
+        "short": lambda value: "" if value is None else f"{value:.4g}",
         "share": lambda value: "" if value is None else f"{value:.4f}",
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
@@ -235,6 +241,7 @@ def make_page(report: SimulationReport) -> str:
         now=utc_now(),
         report=report,
         answer=_answer(report),
+        questions=[asdict(each) for each in report.questions],
         face=face,
         pictures=pictures,
     )

@@ -432,6 +432,18 @@ class EstimateAnswer:
         return [self.params, self.bse, *self.conf_int().T, self.pvalues]
 
 
+def answer_line(answer: EstimateAnswer) -> str:
+    """Return a question with its estimates and intervals, in one line."""
+    shown = [
+        f"{one.name} not estimable"
+        if one.refused is not None
+        else f"{one.name} {'' if one.estimate is None else f'{one.estimate:.4g} '}"
+        f"[{low:.4g}, {high:.4g}]"
+        for one, (low, high) in zip(answer.estimates, answer.conf_int(), strict=True)
+    ]
+    return f"{answer.name}: {'; '.join(shown)}"
+
+
 def as_family(
     answers: Sequence[EstimateAnswer], method: Literal["bonferroni", "holm"]
 ) -> list[EstimateAnswer]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dppca.common.kernel.errors import SettingError
 
@@ -249,6 +249,20 @@ def read_question(line: str) -> StudyQuestion:
     if wrong := usage_fault(kind, names, options):
         raise SettingError(f"{line}: {wrong}")
     return StudyQuestion(line, kind, names, options)
+
+
+def answer_study(
+    asked: Estimates,
+    method: Literal["bonferroni", "holm"] = "bonferroni",
+    *,
+    alpha: float = 0.05,
+    ask: Callable[[Estimates, StudyQuestion], EstimateAnswer] = lambda asked, one: one.ask(asked),
+) -> list[EstimateAnswer]:
+    """Answer the study's own questions, adjusted for all of them; none where it has none."""
+    from dppca.common.analysis.estimates.answers import as_family
+
+    own = map(read_question, asked.moments.study.questions or ())
+    return as_family([replace(ask(asked, each), alpha=alpha) for each in own], method)
 
 
 def question_words(line: str) -> str:

@@ -178,6 +178,14 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
     assert "accuracy" not in repr(dppca.simulate(two_owners(), STUDY))
 
 
+def test_the_questions_of_the_study_are_answered_before_its_components() -> None:
+    asked = STUDY.model_copy(update={"questions": ("share ill=yes",)})
+    found = dppca.simulate(two_owners(), asked)
+    for shown in (repr(found), found._repr_html_()):
+        assert shown.index("shares of ill=yes: ill=yes") < shown.index("components")
+    assert "shares of" not in repr(dppca.simulate(two_owners(), STUDY))
+
+
 def test_a_table_of_ones_own_is_tried_in_the_place_of_held_out_rows() -> None:
     owners, test = two_owners(1000), make_rows(500, 7).to_pandas()
     test["x0"] = "much"

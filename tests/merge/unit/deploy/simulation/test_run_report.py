@@ -143,6 +143,20 @@ def document(report: SimulationReport) -> Any:
     return to_document(report)
 
 
+def test_answers_to_the_study_come_before_all_else(report: SimulationReport) -> None:
+    own = replace(ASKED.mean("mdvis").document(), title="mean of <mdvis>")
+    shown = replace(report, questions=(own,))
+    for text in (make_markdown(shown), make_page(shown)):
+        places = [text.index(each) for each in ("The study's questions", "Utility †", "Components")]
+        assert places == sorted(places)
+        assert "ean of &lt;mdvis" in text
+    (found,) = own.estimates
+    assert f"| `mdvis` | {found.estimate:.4g} | {found.low:.4g} | {found.high:.4g} |  |" in (
+        make_markdown(shown)
+    )
+    assert "study's questions" not in make_markdown(report) + make_page(report)
+
+
 def test_values_that_are_not_whole_have_a_column_where_there_are_some(
     report: SimulationReport,
 ) -> None:

@@ -112,6 +112,28 @@ def test_survival_on_the_page_is_until_what_is_chosen_by_the_number_that_is_tick
         PageQuestion("survival", "month", ["died"]).answers(published)
 
 
+def test_an_address_that_asks_nothing_answers_the_study_first() -> None:
+    attributes = [numeric_of("age", 0, 100), binary_of("ill", ["no", "yes"])]
+    rng = np.random.default_rng(5)
+    columns = [rng.uniform(0, 100, 900), rng.integers(0, 2, 900, np.int32)]
+    shown = {}
+    for own in (None, ["share ill=yes", "mean age"]):
+        study = make_study(attributes, epsilon="50", **({"questions": own} if own else {}))
+        sums = accumulate_moments(study.table, columns)
+        published = Published(study, pooled_result(study, [sums], seed=5))
+        shown[bool(own)] = form_values(published, PageQuestion.read([]))
+    assert shown[False]["answers"] == []
+    assert [each["title"] for each in shown[True]["answers"]] == ["shares of ill=yes", "mean of age"]
+    assert shown[True]["of_study"]
+    assert {each["family"] for each in shown[True]["answers"]} == {2}
+    assert not form_values(published, PageQuestion("mean", "age", []))["of_study"]
+    file = csv_text(published, PageQuestion.read([]))
+    assert [line.partition(",")[0] for line in file.splitlines()[1:]] == [
+        "shares of ill=yes",
+        "mean of age",
+    ]
+
+
 def test_quartiles_of_counted_cells_are_drawn_without_a_point_for_a_whole_cell() -> None:
     edition = ROOT / "tests/golden/editions/0.1.0-owner/site/studies/edition"
     published = read_published(edition / "components.npz", KnownParties(None), first=None)
