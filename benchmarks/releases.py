@@ -30,10 +30,11 @@ def state_study(
     *,
     owners: int,
     components: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Study:
     """A study of a schema, whose grid has `BITS` and in which a person has one row.
 
-    Owners' names sort as their numbers do.
+    Owners' names sort as their numbers do. ``others`` are other fields of the study.
     """
     return study_from_document(
         {
@@ -42,6 +43,7 @@ def state_study(
             "privacy": privacy,
             "components": components or {"contribution_rate": 0.9},
             "schema": {"resolution_bits": BITS, "max_rows_per_person": 1, **schema},
+            **others,
         }
     )
 

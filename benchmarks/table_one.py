@@ -9,7 +9,7 @@ population's value (``held``), and how wide they are beside the interval of the 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from benchmarks.experiment import Found, KeyedTrial, keep_cells, run_trials
 from benchmarks.releases import label_attribute, numeric_attribute, state_privacy, state_study
 from benchmarks.studies import ROOT
+from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates
+from dppca.common.analysis.estimates.questions import answer_study
 from dppca.common.analysis.estimates.release import ReconciledMoments, expected_moments
 from dppca.common.kernel.moments.moments import (
     compute_moments,
@@ -60,6 +62,11 @@ class Releases:
             sample = rng.integers(0, len(self._rows), self.rows)
             yield sample, Estimates(self._release(sample, entropy))
 
+    def truth(self) -> Estimates:
+        """Return what the whole population answers, without noise."""
+        exact = compute_moments(self._rows, self.study.table.layout, self._cells)
+        return Estimates(self._moments(exact.packed, len(self._rows)))
+
     def _release(self, sample: NDArray[np.intp], entropy: SeededEntropy) -> ReconciledMoments:
         layout = self.study.table.layout
         total: Any = 0
@@ -67,9 +74,13 @@ class Releases:
             cells = [each[own] for each in self._cells]
             exact = compute_moments(self._rows[own], layout, cells)
             total = total + noise_moments(self.study, self._noise, exact, entropy=entropy)
-        mean, second = unpack(total, self.rows, layout)
-        shares = [each for each in unpack_histograms(total, self.rows, layout) if each is not None]
-        shares += unpack_tables(total, self.rows, layout)
+        return self._moments(total, self.rows)
+
+    def _moments(self, total: NDArray[np.int64], rows: int) -> ReconciledMoments:
+        layout = self.study.table.layout
+        mean, second = unpack(total, rows, layout)
+        shares = [each for each in unpack_histograms(total, rows, layout) if each is not None]
+        shares += unpack_tables(total, rows, layout)
         counts = tuple(
             replace(known, shares=np.asarray(found).reshape(known.shares.shape))
             for known, found in zip(self._base.counts, shares, strict=True)
@@ -247,17 +258,123 @@ def _counts(trial: TableOneTrial) -> list[Found]:
     return list(_cells(trial, found))
 
 
+def _spreads(trial: TableOneTrial) -> list[Found]:
+    """Standard deviations by group, of numbers whose cells are one value, and of one in ranges."""
+    rng = np.random.default_rng(8)
+    whole = {"type": "numeric", "integer": True, "lower": 0}
+    attributes = [
+        {"name": "visits", **whole, "upper": 9},
+        {"name": "days", **whole, "upper": 40},
+        numeric_attribute("x", 0, 100),
+        label_attribute("arm", GROUPS),
+    ]
+    tables: list[dict[str, Any]] = [{"table": [name, "arm"]} for name in ("visits", "days", "x")]
+    tables[-1]["cells"] = {"x": 20}
+    schema = {"attributes": attributes, "tables": tables}
+    study = state_study("spreads", schema, trial.privacy(), owners=OWNERS)
+    arm = rng.choice(4, _PEOPLE, p=SHARES).astype(np.int32)
+    columns = [
+        rng.poisson(1 + 0.5 * arm).clip(0, 9).astype(float),
+        np.floor(rng.exponential(5 + 2 * arm)).clip(0, 40),
+        rng.normal(50 + 3 * arm, 20 - 2 * arm).clip(0, 100),
+    ]
+    releases = Releases(study, [*columns, arm], rows=5000, seed=crc32(trial.key.encode()))
+    found: dict[str, list[tuple[bool, float, float]]] = {}
+    for _, (sample, asked) in zip(range(trial.releases), releases, strict=False):
+        for name, column in zip(("visits", "days", "x"), columns, strict=True):
+            for code, interval in enumerate(asked.sd(name, by="arm").conf_int()):
+                own = column[sample][arm[sample] == code]
+                what = f"deviation of {name} in a group of {SHARES[code]:g}"
+                judged = _judged(interval, float(column[arm == code].std()), _spread_width(own))
+                found.setdefault(what, []).append(judged)
+    return list(_cells(trial, found))
+
+
+def _spread_width(values: NDArray[np.float64]) -> float:
+    """Return the width of the usual interval of a standard deviation, from the rows themselves."""
+    squared = np.square(values - values.mean())
+    return float(1.96 * squared.std() / np.sqrt(len(values) * squared.mean()))
+
+
+QUESTIONS = (
+    "mean x by arm",
+    "share ill=yes by arm",
+    "ols y x sex",
+    "correlation x y",
+    "logit ill ~ sex + arm",
+    "difference x by coin",
+    "odds-ratio coin=b ill=yes",
+    "ols y x coin",
+)
+"""A study's questions, of which those of ``coin`` have no effect at all."""
+
+
+def _family(trial: TableOneTrial) -> list[Found]:
+    """All answers to a study's questions together: intervals, and tests of what is no effect."""
+    rng = np.random.default_rng(9)
+    attributes = [
+        numeric_attribute("x", 0, 100),
+        numeric_attribute("y", 0, 100),
+        label_attribute("sex", ["f", "m"]),
+        label_attribute("ill", ["no", "yes"]),
+        label_attribute("coin", ["a", "b"]),
+        label_attribute("arm", GROUPS),
+    ]
+    schema = {"attributes": attributes, "tables": [{"table": ["sex", "arm"]}]}
+    questions = list(QUESTIONS)
+    study = state_study("family", schema, trial.privacy(), owners=OWNERS, questions=questions)
+    half = _PEOPLE // 2
+    sex, arm = rng.integers(0, 2, half), rng.choice(4, half, p=SHARES)
+    x = rng.normal(50 + 4 * arm, 15).clip(0, 100)
+    y = rng.normal(20 + 0.5 * x + 5 * sex, 12).clip(0, 100)
+    ill = rng.random(half) < 1 / (1 + np.exp(1 - 0.6 * sex - 0.3 * arm))
+    columns = [np.tile(each, 2) for each in (x, y, sex, ill)]
+    columns += [np.repeat([0, 1], half), np.tile(arm, 2)]
+    columns[2:] = [each.astype(np.int32) for each in columns[2:]]
+    releases = Releases(study, columns, rows=5000, seed=crc32(trial.key.encode()))
+    truths = [each.params for each in answer_study(releases.truth())]
+    null = [each.endswith(("by coin", "x coin")) or "coin=b" in each for each in QUESTIONS]
+    found: dict[str, list[tuple[bool, float, float]]] = {}
+    for _, (_, asked) in zip(range(trial.releases), releases, strict=False):
+        answers = answer_study(asked)
+        alone = [replace(each, adjustment=None) for each in answers]
+        for name, own in (("adjusted for all", answers), ("each 95 %", alone)):
+            held = all(map(_holds, own, truths))
+            found.setdefault(f"all intervals, {name}", []).append((held, np.nan, np.nan))
+        each_held = np.mean(np.concatenate([*map(_held, alone, truths)]))
+        found.setdefault("an interval, each 95 %", []).append((each_held, np.nan, np.nan))
+        rejected = any(
+            each.pvalues[-1] <= 0.05
+            for each, is_null in zip(answer_study(asked, "holm"), null, strict=True)
+            if is_null
+        )
+        found.setdefault("a true null rejected, Holm", []).append((rejected, np.nan, np.nan))
+    return list(_cells(trial, found))
+
+
+def _held(answer: EstimateAnswer, truth: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which estimates' intervals hold the truth; one that is refused holds it."""
+    low, high = np.nan_to_num(answer.conf_int(), nan=0.0).T
+    refused = np.array([each.refused is not None for each in answer.estimates])
+    held: NDArray[np.bool_] = refused | ((low <= truth) & (truth <= high))
+    return held
+
+
+def _holds(answer: EstimateAnswer, truth: NDArray[np.float64]) -> bool:
+    return bool(_held(answer, truth).all())
+
+
 INTERVALS = 10
 RATIO = 1.25
 """Ratio of hazards at which the power of the log-rank test is measured."""
 
 
-def _survival(trial: TableOneTrial) -> list[Found]:
+def _survival(trial: TableOneTrial, intervals: int = INTERVALS) -> list[Found]:
     """Log-rank tests of equal and of different hazards; survival and its median."""
     found: dict[str, list[tuple[bool, float, float]]] = {}
     for ratio, what in ((1.0, "level"), (RATIO, "power")):
         rng = np.random.default_rng(7)
-        parts = {"table": ["time", "ill", "arm"], "cells": {"time": INTERVALS}}
+        parts = {"table": ["time", "ill", "arm"], "cells": {"time": intervals}}
         attributes = [
             numeric_attribute("time", 0, 2),
             label_attribute("ill", ["no", "yes"]),
@@ -276,12 +393,12 @@ def _survival(trial: TableOneTrial) -> list[Found]:
             found.setdefault(f"{what} of the log-rank test", []).append((rejected, np.nan, np.nan))
             if ratio != 1:
                 continue
-            ends = answer.conf_int()[INTERVALS:]  # of the smaller group
-            for part in (4, 8):
-                truth = float(np.exp(-part * 2 / INTERVALS))
+            ends = answer.conf_int()[intervals:]  # of the smaller group
+            for part in (4 * intervals // 10, 8 * intervals // 10):
+                truth = float(np.exp(-part * 2 / intervals))
                 judged = _judged(ends[part - 1], truth, np.nan)
                 found.setdefault(f"survival after {part} intervals", []).append(judged)
-            judged = _judged(ends[INTERVALS - 1], float(np.log(2)), np.nan)
+            judged = _judged(ends[intervals - 1], float(np.log(2)), np.nan)
             found.setdefault("median survival of a group of .3", []).append(judged)
     return list(_cells(trial, found))
 
@@ -290,6 +407,9 @@ KINDS: dict[str, Callable[[TableOneTrial], list[Found]]] = {
     "quantiles": _quantiles,
     "counts": _counts,
     "survival": _survival,
+    "survival in 20 intervals": partial(_survival, intervals=20),
+    "deviations": _spreads,
+    "family": _family,
 }
 
 

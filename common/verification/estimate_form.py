@@ -20,6 +20,7 @@ _MOST_LABELS = 60  # in a list to choose from
 QUESTIONS = {
     "mean": "mean or shares, for each label of what is ticked",
     "median": "median and quartiles, for each label of what is ticked",
+    "sd": "standard deviation, for each label of what is ticked",
     "table": "table with what is ticked, and whether they are independent",
     "correlation": "correlations of all",
     "ols": "linear regression on what is ticked",
@@ -51,12 +52,13 @@ class PageQuestion:
         asked, others = estimates(published), [each for each in self.x if each != self.y]
         if not self.y and published.study.questions:
             return answer_study(asked)
-        if self.ask not in ("mean", "median", "summary") and not others:
+        if self.ask not in ("mean", "median", "sd", "summary") and not others:
             raise SettingError("tick what it is beside")
         groups: list[str] | list[None] = others or [None]
         answers: Mapping[str, Callable[[], list[EstimateAnswer]]] = {
             "mean": lambda: [_mean(asked, self.y, by) for by in groups],
             "median": lambda: [asked.quantile(self.y, by=by) for by in groups],
+            "sd": lambda: [asked.sd(self.y, by=by) for by in groups],
             "table": lambda: [
                 answer
                 for x in others

@@ -98,6 +98,7 @@ dppca_mean <- function(est, y, by = NULL, ...) dppca_ask(est, "mean", y, by = by
 dppca_share <- function(est, y, by = NULL, ...) dppca_ask(est, "share", y, by = by, ...)
 dppca_median <- function(est, y, by = NULL, ...) dppca_ask(est, "median", y, by = by, ...)
 dppca_iqr <- function(est, y, by = NULL, ...) dppca_ask(est, "iqr", y, by = by, ...)
+dppca_sd <- function(est, y, by = NULL, ...) dppca_ask(est, "sd", y, by = by, ...)
 
 dppca_quantile <- function(est, y, probs = c(0.25, 0.5, 0.75), by = NULL, ...) {
   dppca_ask(est, "quantile", c(y, format(probs, trim = TRUE, digits = 15)), by = by, ...)

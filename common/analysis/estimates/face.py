@@ -499,6 +499,33 @@ class Estimates:
         found = estimate_iqr(self.moments, self.scope, place, group)
         return self._of_cells(f"interquartile range of {y}", found, place, group)
 
+    def sd(self, y: str, by: str | None = None) -> EstimateAnswer:
+        """Estimate the standard deviation of a number, of all rows or for each label of ``by``.
+
+        By label it needs a table of the number's cells; where these hold several values, the
+        interval is all that is known.
+
+        >>> counted.sd("age").to_frame()[["estimate", "low", "high"]].round(1)
+                                   estimate   low  high
+        standard deviation of age      15.3  14.6  16.0
+        >>> counted.sd("age", by="sex").conf_int().round(1)
+        array([[12.5, 16.2],
+               [13.1, 16.5]])
+        """
+        from dppca.common.analysis.estimates.spreads import estimate_spread, estimate_spreads
+
+        place, group = self._number(y), None if by is None else self.moments.names.attribute(by)
+        title = f"standard deviation of {y}"
+        try:
+            variable = self.moments.names.variable(y)
+        except SettingError:
+            variable = None
+        if group is None and variable is not None and not variable.gappy:
+            found = [estimate_spread(self.moments, self.scope, variable)]
+            return self._answer(title, found, place)
+        found = estimate_spreads(self.moments, self.scope, place, group)
+        return self._of_cells(title, found, place, group)
+
     def summary(self, *names: str, by: str | None = None) -> Summary:
         """Return Table 1: attributes in numbers, by default all, where ``by`` has each label.
 

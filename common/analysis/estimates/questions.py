@@ -156,6 +156,14 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
             lambda asked, names, more: asked.quantile(names[0], *_levels(names[1:]), **more),
             ("by",),
         ),
+        "sd": Question(
+            "standard deviation",
+            "NUMBER [--by ATTRIBUTE]",
+            1,
+            1,
+            lambda asked, names, more: asked.sd(names[0], **more),
+            ("by",),
+        ),
         "iqr": Question(
             "interquartile range",
             "NUMBER [--by ATTRIBUTE]",

@@ -36,7 +36,7 @@ _NO_CELLS: Final = "no cells of it are counted: `histogram: true` releases them"
 _IN_BALL: Final = "numbers with centre and scale have no cells: give it bounds"
 _NO_TABLE: Final = "no table counts it beside labels: release one in `tables`"
 _NO_SUMS: Final = "rows in a ball release no sums: say `include_sums: true` in row_norm"
-_BY_TABLE: Final = ("median by group", "adjusted odds ratios by it")
+_BY_TABLE: Final = ("median and SD by group", "adjusted odds ratios by it")
 _OF_TIMES: Final = "survival by it"
 
 

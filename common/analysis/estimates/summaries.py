@@ -4,11 +4,8 @@ Labels have counts and shares, numbers have mean, standard deviation, median and
 of rows are of these rows; all else is about what the answer's scope says. With two groups there is
 a column of differences, the second group less the first.
 
-The standard deviation is of all rows: squares by label are not released. The rows' part of its
-variance is bounded without any assumption: for values that are at most D from their mean, the
-variance of squared distances is at most ``s^2 (D^2 - s^2)``.
-
-Source: R. Bhatia and C. Davis, A better bound on the variance, Amer. Math. Monthly 107 (2000).
+A standard deviation of a group needs a table of the number beside its labels
+(`dppca.common.analysis.estimates.spreads`).
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import floor, isfinite, isinf, log10, sqrt
+from math import floor, isfinite, isinf, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,10 +35,11 @@ from dppca.common.analysis.estimates.means import (
     group_name,
 )
 from dppca.common.analysis.estimates.quantiles import QUARTILES, estimate_quantiles
-from dppca.common.analysis.estimates.release import ReconciledMoments, bilinear
+from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.share_sets import ShareSet
 from dppca.common.analysis.estimates.shares import ratio_of_shares
+from dppca.common.analysis.estimates.spreads import estimate_spread, estimate_spreads
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.tables import html_table, text_table
@@ -84,20 +82,6 @@ class Times:
         """Return the ends."""
         low, high = self.law.interval(alpha)
         return self.factor * low, self.factor * high
-
-
-@dataclass(frozen=True, slots=True)
-class RootOf:
-    """The root of a number that is at least 0."""
-
-    law: Normal
-
-    pvalue: None = None
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the ends."""
-        low, high = self.law.interval(alpha)
-        return sqrt(max(low, 0.0)), sqrt(max(high, 0.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -394,6 +378,14 @@ class _Table:
                 self._put(name, place, "", "difference", self._difference(variable))
         if not variable.gappy:
             self._put(name, "SD", "", ALL, estimate_spread(self._moments, self._scope, variable))
+            for group, each in self._by_group(
+                f"{name}, SD", lambda: self._spreads(variable.attribute)
+            ):
+                self._put(name, "SD", "", group, each[0])
+
+    def _spreads(self, attribute: int) -> list[list[Estimate]]:
+        found = estimate_spreads(self._moments, self._scope, attribute, self._by)
+        return [[each] for each in found]
 
     def _difference(self, variable: Variable) -> Estimate:
         assert self._by is not None  # noqa: S101 - there are two groups
@@ -427,30 +419,3 @@ def _pick(size: int, above: int, below: int) -> np.ndarray[tuple[int, int], np.d
     weights = np.zeros((2, size))
     weights[0, above] = weights[1, below] = 1
     return weights
-
-
-def estimate_spread(moments: ReconciledMoments, scope: EstimateScope, y: Variable) -> Estimate:
-    """Estimate the standard deviation of a number that no row lacks."""
-    name = f"standard deviation of {y.name}"
-    block = moments.block([y.attribute])
-    one, coded = block.unit(0), y.coded(block)
-    found = bilinear(block, np.array([coded, coded]), np.array([coded, one]))
-    square, mean = found.values
-    moved = found.combine(np.array([[1.0, -2 * mean]]))
-    variance = max(float(square - mean**2), 0.0)
-    most = (0.5 + abs(min(max(mean, -0.5), 0.5))) ** 2
-    sampling = variance * max(most - variance, 0.0) / scope.rows(moments)
-    noise = float(moved.noise.variance[0])
-    total = noise + sampling
-    share = noise / total if total else 0.0
-    scale = y.factor**2
-    law = Normal(
-        *(float(square - mean**2) * scale, sqrt(total) * scale),
-        float(moved.noise.kurtosis[0]) * share**2,
-        lowest=0.0,
-        highest=most * scale,
-    )
-    if not variance:  # the noise hides it: an interval from 0 is all that is known
-        return Estimate(name, None, RootOf(law), None, share)
-    deviation = sqrt(variance) * abs(y.factor)
-    return Estimate(name, deviation, RootOf(law), sqrt(total) * scale / (2 * deviation), share)

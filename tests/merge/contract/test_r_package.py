@@ -93,6 +93,7 @@ ASKED = {
     "dppca_median(est, 'age')": ("median", "age"),
     "dppca_quantile(est, 'age', c(0.1, 0.9))": ("quantile", "age", "0.1", "0.9"),
     "dppca_iqr(est, 'age')": ("iqr", "age"),
+    "dppca_sd(est, 'age')": ("sd", "age"),
     "dppca_table(est, 'sex', 'work')": ("table", "sex", "work"),
     "dppca_independence(est, 'sex', 'work')": ("independence", "sex", "work"),
     "dppca_odds_ratio(est, 'sex=Male', 'work=state')": ("odds-ratio", "sex=Male", "work=state"),

@@ -45,6 +45,7 @@ CA = ("--ca", EDITION / "ca.pem")
         ("median", "age"),
         ("quantile", "age", "0.1", "0.9", "--adjust", "bonferroni"),
         ("iqr", "age"),
+        ("sd", "age"),
         ("summary", "age", "sex", "--by", "work", "--format", "latex"),
     ],
     ids=" ".join,
@@ -219,7 +220,7 @@ OPTIONS = {
     "log": (),
 }
 NAMES = {
-    **dict.fromkeys(("mean", "difference", "median", "quantile", "iqr"), ("age",)),
+    **dict.fromkeys(("mean", "difference", "median", "quantile", "iqr", "sd"), ("age",)),
     **dict.fromkeys(("odds-ratio", "relative-risk"), ("sex=Male", "work=state")),
     **dict.fromkeys(("table", "independence", "survival"), ("sex", "work")),
     **dict.fromkeys(("correlation", "ols", "poisson"), ("age", "sex")),
@@ -229,7 +230,7 @@ NAMES = {
     "summary": (),
 }
 FOR = {
-    "by": ["mean", "share", "difference", "median", "quantile", "iqr", "summary", "survival"],
+    "by": ["mean", "share", "difference", "median", "quantile", "sd", "iqr", "summary", "survival"],
     "format": ["summary"],
     "labels": ["difference"],
     "against": ["odds-ratio", "relative-risk"],

@@ -74,7 +74,7 @@ def test_what_is_listed_is_what_the_estimates_refuse(kind: str) -> None:
             "mean by group": lambda: asked.mean("y", by="sex"),
             "shares of its values": lambda: asked.proportion("y"),
             "median and quantiles": lambda: asked.median("y"),
-            "median by group": lambda: asked.median("y", by="sex"),
+            "median and SD by group": lambda: asked.sd("y", by="sex"),
             "adjusted odds ratios by it": lambda: asked.logit("ill", ["y", "sex"]),
             "survival by it": lambda: asked.survival("y", "ill"),
         }

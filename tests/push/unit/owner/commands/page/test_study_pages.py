@@ -123,7 +123,10 @@ def test_an_address_that_asks_nothing_answers_the_study_first() -> None:
         published = Published(study, pooled_result(study, [sums], seed=5))
         shown[bool(own)] = form_values(published, PageQuestion.read([]))
     assert shown[False]["answers"] == []
-    assert [each["title"] for each in shown[True]["answers"]] == ["shares of ill=yes", "mean of age"]
+    assert [each["title"] for each in shown[True]["answers"]] == [
+        "shares of ill=yes",
+        "mean of age",
+    ]
     assert shown[True]["of_study"]
     assert {each["family"] for each in shown[True]["answers"]} == {2}
     assert not form_values(published, PageQuestion("mean", "age", []))["of_study"]
