@@ -560,11 +560,11 @@ class Estimates:
         >>> followed.survival("month", "died").to_frame()[["estimate", "low", "high"]].round(2)
                          estimate   low  high
         survival to 1        0.79  0.78  0.80
-        survival to 2        0.62  0.59  0.64
-        survival to 3        0.48  0.45  0.51
-        survival to 4        0.38  0.34  0.41
-        survival to 5        0.30  0.25  0.34
-        median survival       NaN  2.00  4.00
+        survival to 2        0.62  0.60  0.63
+        survival to 3        0.48  0.47  0.50
+        survival to 4        0.38  0.36  0.39
+        survival to 5        0.30  0.28  0.31
+        median survival       NaN  2.00  3.00
         """
         from dppca.common.analysis.estimates import survival
         from dppca.common.analysis.estimates.quantiles import quantile_sentences

@@ -5,10 +5,16 @@ without it, and r_j are at risk: all that leave in j or later. All are sums of r
 
 Life table: the hazard is ``h = d / (r - c / 2)``, a ratio whose set is that of a share
 (`dppca.common.analysis.estimates.share_sets`): no logarithm, so no release is chosen by being
-defined. What survives interval j is ``(1 - h_1) ... (1 - h_j)``; its interval takes all hazards up
-to j at ``alpha / j``, so it covers whatever they have in common (Bonferroni), and is wide where
-intervals are many. The median is read to the ends of intervals from the same sets. The last
-interval holds all later times, so nothing is said after its beginning.
+defined. What survives interval j is ``(1 - h_1) ... (1 - h_j)``. With ``t = -log(1 - h)``, and l
+and u the ends of the set of each hazard, minus its logarithm lies between ::
+
+    sum t - sqrt((t - l)' R (t - l))    and    sum t + sqrt((u - t)' R (u - t))
+
+R the correlations of the hazards' noise and sampling (MOVER, Zou and Donner). Where a lower end is
+0, as noise has it, the half above stands for that below: estimates are not cut, so that their sum
+has no bias. Where an estimate is no hazard at all, each takes ``alpha / j`` (Bonferroni). The
+median is read to the ends of intervals from the same sets. The last interval holds all later times,
+so nothing is said after its beginning.
 
 Log-rank: ``U_g = sum_j (d_gj - d_j r_gj / r_j)``, without intervals whose noised risk set is not
 above 0, over its deviation: the hypergeometric variance, and that of the noise to first order.
@@ -17,15 +23,16 @@ one hazard for all groups and the censoring of each, drawn with the study's nois
 
 Limits: with more than about 10 intervals and much noise the test rejects too often; take fewer.
 
-Source: N. Mantel, Cancer Chemother. Rep. 50 (1966) 163-170; S. J. Cutler and F. Ederer, J. Chron.
-Dis. 8 (1958) 699-712; with noise, derived for this project.
+Source: G. Y. Zou and A. Donner, Statist. Med. 27 (2008) 1693-1702; N. Mantel, Cancer Chemother.
+Rep. 50 (1966) 163-170; S. J. Cutler and F. Ederer, J. Chron. Dis. 8 (1958) 699-712; with noise,
+derived for this project.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, prod
+from math import exp, inf, isfinite, prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +73,40 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True)
 class SurvivalSet:
-    """What survives some intervals, from the sets of their hazards."""
+    """What survives j intervals, from the sets of their hazards and the correlations (j, j)."""
 
     hazards: tuple[ShareSet, ...]
+    correlations: Array
     pvalue: None = None
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the ends: each hazard misses with its part of ``alpha``."""
-        sets = [each.interval(alpha / len(self.hazards)) for each in self.hazards]
+        """Return the ends."""
+        hazards = np.array([_ratio(each) for each in self.hazards])
+        if not (hazards < 1).all():
+            return self._apart(alpha / len(hazards))
+        low, high = np.array([each.interval(alpha) for each in self.hazards]).T
+        with np.errstate(divide="ignore"):
+            least, known, most = (-np.log1p(-each) for each in (low, hazards, high))
+        above = most - known
+        below = np.where(low > 0, known - least, above)
+        down, up = (self._joint(each) for each in (below, above))
+        return min(exp(-known.sum() - up), 1.0), min(exp(-known.sum() + down), 1.0)
+
+    def _joint(self, halves: Array) -> float:
+        """Return half of the interval of a sum, of the halves of its parts; it may have no end."""
+        if not np.isfinite(halves).all():
+            return inf
+        return sqrt(max(float(halves @ self.correlations @ halves), 0.0))
+
+    def _apart(self, alpha: float) -> tuple[float, float]:
+        sets = [each.interval(alpha) for each in self.hazards]
         return prod(1 - high for _, high in sets), prod(1 - low for low, _ in sets)
+
+
+def _ratio(hazard: ShareSet) -> float:
+    """Return a hazard's estimate, not cut; 1 where nobody is at risk."""
+    above, below = hazard.numbers
+    return above / below if below > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +119,8 @@ class MedianSurvival:
     pvalue: None = None
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the ends; the sets are those of all hazards at once."""
-        part = alpha / len(self.stops)
-        sets = [each.interval(part * len(each.hazards)) for each in self.survival]
+        """Return the ends, of all times whose survival may be a half."""
+        sets = [each.interval(alpha) for each in self.survival]
         low = next(
             (
                 before
@@ -165,12 +196,12 @@ def estimate_life_table(
         where = f" where {group}" if group else ""
         pairs = [own.combine(_hazard(j, size)) for j in range(size - 1)]
         hazards = [ratio_of_shares("", each, rows) for each in pairs]
-        sets, survival = tuple(each.law for each in hazards), 1.0
-        chain = []
+        sets, survival = [each.law for each in hazards if isinstance(each.law, ShareSet)], 1.0
+        correlations, chain = _correlations(own, sets), list[SurvivalSet]()
         for j, each in enumerate(hazards):
             if each.estimate is not None:
                 survival *= 1 - min(max(each.estimate, 0.0), 1.0)
-            law = SurvivalSet(sets[: j + 1])  # type: ignore[arg-type]
+            law = SurvivalSet(tuple(sets[: j + 1]), correlations[: j + 1, : j + 1])
             chain.append(law)
             name = f"survival to {found.stops[j]:g}{where}"
             answers.append(Estimate(name, survival, law, None, each.noise_share))
@@ -178,6 +209,19 @@ def estimate_life_table(
         median = MedianSurvival(stops, float(found.starts[0]), tuple(chain))
         answers.append(Estimate(f"median survival{where}", None, median))
     return answers
+
+
+def _correlations(own: Linear, hazards: Sequence[ShareSet]) -> Array:
+    """Return how the errors of hazards go together: by noise, and not by sampling."""
+    size = len(hazards) + 1
+    ratios = np.clip([_ratio(each) for each in hazards], 0, 1)
+    lines = [np.array([1.0, -r]) @ _hazard(j, size) for j, r in enumerate(ratios)]
+    covariance = own.noise.combine(np.array(lines)).covariance
+    sampled = [each.variance()[1] * each.numbers[1] ** 2 for each in hazards]
+    covariance = covariance + np.diag(sampled)
+    deviations = np.maximum(np.sqrt(np.diag(covariance)), np.finfo(float).tiny)
+    found: Array = covariance / np.outer(deviations, deviations)
+    return found
 
 
 def _hazard(j: int, size: int) -> Array:

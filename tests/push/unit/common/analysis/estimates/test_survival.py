@@ -10,7 +10,8 @@ from statsmodels.duration.survfunc import survdiff
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.analysis.estimates.scope import EstimateScope
-from dppca.common.analysis.estimates.survival import at_risk, follow_up, log_rank
+from dppca.common.analysis.estimates.share_sets import ShareSet
+from dppca.common.analysis.estimates.survival import SurvivalSet, at_risk, follow_up, log_rank
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
@@ -99,9 +100,31 @@ def test_the_median_is_read_from_the_survival_that_its_interval_allows() -> None
     ends = dict(zip(answer.names, answer.conf_int(), strict=True))
     low, high = ends["median survival where arm=b"]  # a hazard of .45: .55 after one month
     assert low <= 2 <= high <= 3
-    assert ends["median survival where arm=c"][1] == np.inf, "half of them are not seen to die"
-    unbounded = {each.name: each.unbounded for each in answer.document().estimates}
-    assert unbounded["median survival where arm=c"] == "above"
+    few = _asked(0.4, exact=True).survival("month", "died=yes", by="arm")
+    unbounded = {each.name: each.unbounded for each in few.document().estimates}
+    assert unbounded["median survival where arm=b"] == "above", "half of them are not seen to die"
+
+
+def test_what_survives_is_about_as_narrow_as_the_variance_of_greenwood() -> None:
+    month, _, died, arm = map(np.asarray, _rows(1.0))
+    answer = _asked(1.0, exact=True).survival("month", "died=yes", by="arm")
+    total = 0.0
+    for place, end in enumerate(range(1, 6)):
+        leaves = (arm == 0) & (month == end)
+        risk = ((arm == 0) & (month >= end)).sum() - (leaves & (died == 0)).sum() / 2
+        hazard = (leaves & (died == 1)).sum() / risk
+        total += hazard / (1 - hazard) / risk
+        low, high = answer.conf_int()[place]
+        assert high - low == pytest.approx(2 * 1.96 * answer.params[place] * total**0.5, rel=0.1)
+
+
+def test_a_hazard_that_the_noise_hides_leaves_an_end_open_and_no_estimate_is_needed() -> None:
+    clear = ShareSet((0.02, 0.2), np.diag([1e-6, 1e-6]), 3000)
+    hidden = ShareSet((0.02, -0.01), np.diag([1e-2, 1e-2]), 3000)
+    assert SurvivalSet((clear, hidden), np.eye(2)).interval(0.05)[0] == 0
+    assert SurvivalSet((clear, hidden), np.eye(2)).interval(0.05)[1] < 1, "the clear one is known"
+    weak = ShareSet((0.02, 0.1), np.diag([1e-2, 1e-2]), 3000)
+    assert SurvivalSet((clear, weak), np.eye(2)).interval(0.05) == (0, 1)
 
 
 def test_a_test_finds_a_difference_and_says_its_least_p_value() -> None:
