@@ -1,11 +1,16 @@
 """A study's state, and the parties that it waits for, as text for people; JSON has the names."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.study import Study
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.study import Study
 
 _STATES = {StudyState.DECOMPOSED: "result ready"}
 
