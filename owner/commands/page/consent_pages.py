@@ -65,6 +65,13 @@ class ConsentPages:
         if job is not None and job.review == address and not again:
             if job.runs:
                 return self._pages.show_progress(job)
+            if job.error is not None and not kept_study(self._pages.site, name).shows_rows:
+                # The study's page would ask the curator, who would see how long rows were read.
+                title = f"{job.title} ended without a result"
+                status = HTTPStatus.CONFLICT
+                return self._pages.answer(
+                    "failure.html", status=status, heading=title, message=job.error
+                )
             if job.error is not None:
                 return self._pages.to(name)  # that page says how it ended
         settings = self._settings()

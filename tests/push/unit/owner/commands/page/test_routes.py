@@ -158,6 +158,25 @@ def test_of_secret_rows_no_curator_sees_when_they_were_read(
     assert bool(after) == (neighbours == "replaced")
 
 
+def test_of_secret_rows_a_review_that_failed_says_so_without_the_curator(
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = browser.study.model_dump(mode="json", by_alias=True, exclude={"max_rows"})
+    written["schema"]["neighbours"] = "added"
+    study = study_from_mapping(written)
+    browser.answer_with(study, monkeypatch)
+    monkeypatch.setattr(consent_pages, "kept_study", lambda *_: study)
+
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("a row is damaged")
+
+    monkeypatch.setattr(consent_pages, "preview_contribution", fail)
+    page = browser.look(f"/study/{STUDY}/review")
+    assert page.status == 409
+    assert "ended without a result" in page.body
+    assert "a row is damaged." in page.body
+
+
 def test_a_review_says_how_wide_intervals_will_be_and_what_cannot_be_asked(
     browser: _Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
