@@ -228,6 +228,7 @@ def test_what_a_result_claims_stays_within_its_line() -> None:
         state=StudyState.DECOMPOSED,
         count=1,
         rows=3,
+        counts="rows",
         eigenvalues=[1.0],
         noise_edge=0.1,
         components=(
