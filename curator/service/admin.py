@@ -27,7 +27,7 @@ from dppca.curator.service.calls import Caller, server_stream, unary
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.study.admission import largest_contribution
-from dppca.curator.study.auditor_looks import FIRST, find_break
+from dppca.curator.study.auditor_looks import FIRST
 from dppca.curator.study.sealed_set import missing_openers
 from dppca.curator.study.study_record import StudyRecord
 
@@ -142,14 +142,14 @@ class AdminService(rpc.AdminServicer):
         """Return recent refusals."""
         if request.study:
             self._require_named(request.study, caller)
-        looks = self._studies.store.looks()
+        looks = self._studies.store.looks
         return pb.ListRefusalsResponse(
             refusals=[refusal_to_wire(each) for each in self.refusals.newest(request.study)],
             since_s=self.refusals.since_s,
             dropped=self.refusals.dropped,
-            looks=newest_looks(looks, request.study),
-            broken_look=find_break(looks),
-            looks_head=looks[-1].digest if looks else FIRST,
+            looks=newest_looks(looks.lines, request.study),
+            broken_look=looks.broken,
+            looks_head=looks.lines[-1].digest if looks.lines else FIRST,
         )
 
     def _require_named(self, name: str, caller: Caller) -> StudyRecord:

@@ -292,7 +292,7 @@ class StudyCoordinator:
 
         def step() -> None:
             # In the writing thread, one after the other.
-            look = following_look(self.store.looks(), auditor, method, study, now=self._clock())
+            look = following_look(self.store.looks.lines, auditor, method, study, now=self._clock())
             if look is not None:
                 self.store.keep_look(look)
                 log_event("auditor looked", auditor=auditor, method=method, study=study)

@@ -43,7 +43,7 @@ from dppca.curator.store.stored_records import (
     load_looks,
     table_row,
 )
-from dppca.curator.study.auditor_looks import MOST_LOOKS, AuditorLook
+from dppca.curator.study.auditor_looks import AuditorLook, AuditorLooks
 from dppca.curator.study.study_record import OwnerHistory, SeenRoles, Settlement, StudyRecord
 
 DATABASE = "curator.sqlite"
@@ -78,7 +78,7 @@ class SqliteStore:
             self._file_id = _file_id(self._path)
             self._records = load(self._database)
             self._histories = load_histories(self._database)
-            self._looks = load_looks(self._database)
+            self.looks = AuditorLooks.of(load_looks(self._database))
             self.orphans_removed = self.blobs.remove_orphans(self._referred())
             undo.pop_all()
         self._names = {record.study.name: digest for digest, record in self._records.items()}
@@ -197,17 +197,14 @@ class SqliteStore:
                 database.execute("DELETE FROM roles WHERE owner = ?", (owner,))
         self._histories[owner] = self.history(owner).settled(settlement)
 
-    def looks(self) -> tuple[AuditorLook, ...]:
-        """Return what auditors have looked at, the oldest first."""
-        return tuple(self._looks)
-
     def keep_look(self, look: AuditorLook) -> None:
-        """Store the next look; of more than `MOST_LOOKS` the oldest goes."""
+        """Store the next look; the oldest goes where they are too many."""
+        kept = self.looks.followed_by(look)
         with self._transaction() as database:
             row = (look.number, look.time_s, look.auditor, look.method, look.study, look.previous)
             database.execute("INSERT INTO looks VALUES (?, ?, ?, ?, ?, ?)", row)
-            database.execute("DELETE FROM looks WHERE number <= ?", (look.number - MOST_LOOKS,))
-        self._looks = [*self._looks, look][-MOST_LOOKS:]
+            database.execute("DELETE FROM looks WHERE number < ?", (kept.lines[0].number,))
+        self.looks = kept
 
     def check(self) -> None:
         """Raise `StoreError` unless bytes, their names and rows can all be written."""

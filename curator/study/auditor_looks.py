@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from dppca.common.kernel.documents.values import canonical_json
@@ -37,6 +37,27 @@ class AuditorLook:
         """SHA-256 of the line in canonical form, 32 bytes."""
         line = {**asdict(self), "previous": self.previous.hex()}
         return hashlib.sha256(canonical_json(line)).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditorLooks:
+    """The newest looks, the oldest first; ``broken`` is what `find_break` says of them."""
+
+    lines: tuple[AuditorLook, ...]
+    broken: int
+
+    @classmethod
+    def of(cls, lines: Iterable[AuditorLook]) -> AuditorLooks:
+        """Return looks whose chain was verified."""
+        kept = tuple(lines)
+        return cls(kept, find_break(kept))
+
+    def followed_by(self, look: AuditorLook) -> AuditorLooks:
+        """Return these and the line that follows; of more than `MOST_LOOKS` the oldest goes."""
+        kept = (*self.lines, look)[-MOST_LOOKS:]
+        if 0 < self.broken <= kept[0].number:  # the line that did not follow is the first, or gone
+            return AuditorLooks.of(kept)
+        return replace(self, lines=kept)
 
 
 def following_look(

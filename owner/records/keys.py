@@ -82,9 +82,10 @@ class KeyCounts:
 
         Raise `DataError` if arrays before it have a type whose keys have another form.
         """
-        texts = key_texts(cells)
-        form = "" if is_without_keys(cells) else _key_form(cells.type)
+        texts, form = key_texts(cells), _key_form(cells.type)
         with self._lock:
+            if form != self._form and is_without_keys(cells):
+                form = ""
             if form and self._form and form != self._form:
                 raise DataError(
                     f"the key's column has the type {self._type} in some files and {cells.type} in "

@@ -128,9 +128,9 @@ class _Types:
 
         A part without a key, such as a partition of null, has no type that says anything.
         """
+        cells = unfolded(cells)
         if is_without_keys(cells):
             return
-        cells = unfolded(cells)
         kind = cells.type
         form = str(kind)
         if is_text(kind):

@@ -17,7 +17,7 @@ from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeTe
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.verification.audit.chain import Chain, Spent
-from dppca.common.verification.audit.form import AuditDocument, Look, PastLook, read_audit
+from dppca.common.verification.audit.form import AuditDocument, PastLook, read_audit
 from dppca.common.verification.audit.looks import find_replaced, require_continued, require_looks
 from dppca.common.verification.audit.people import SignedEntry, SignedRecord, roles_by_digest
 
@@ -282,8 +282,4 @@ def _released(signed: SignedEntry) -> AuditedRelease:
 
 
 def _look(look: PastLook) -> AuditedLook:
-    kept = {key: value for key, value in look.model_dump().items() if key in _LOOK}
-    return AuditedLook(**kept)
-
-
-_LOOK = frozenset({*Look.model_fields, "sha256"} - {"head", "previous"})
+    return AuditedLook(**look.model_dump(exclude={"head", "previous"}))

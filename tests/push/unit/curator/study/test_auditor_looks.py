@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from dppca.curator.store import SqliteStore
-from dppca.curator.store import sqlite as sqlite_store
-from dppca.curator.study.auditor_looks import FIRST, AuditorLook, find_break, following_look
+from dppca.curator.study import auditor_looks
+from dppca.curator.study.auditor_looks import (
+    FIRST,
+    AuditorLook,
+    AuditorLooks,
+    find_break,
+    following_look,
+)
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -60,16 +66,33 @@ def test_the_first_line_that_does_not_follow_is_found(
     assert find_break(change(chain(5))) == broken
 
 
+@pytest.mark.parametrize(("change", "broken"), CHANGES)
+def test_a_break_is_known_until_its_line_has_gone(
+    change: Callable[[list[AuditorLook]], list[AuditorLook]],
+    broken: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(auditor_looks, "MOST_LOOKS", 6)
+    looks = AuditorLooks.of(change(chain(5)))
+    assert looks.broken == broken
+    for hour in range(9, 18):
+        made = following_look(looks.lines, "aud", "ListStudies", "", now=NOON + hour * HOUR)
+        assert made is not None
+        looks = looks.followed_by(made)
+        assert looks.broken == find_break(looks.lines)
+    assert looks.broken == 0
+
+
 def test_a_store_keeps_the_newest_and_their_numbers_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_store, "MOST_LOOKS", 3)
+    monkeypatch.setattr(auditor_looks, "MOST_LOOKS", 3)
     store, looks = SqliteStore(tmp_path), chain(5)
-    assert (looks[0].previous, store.looks()) == (FIRST, ())
+    assert (looks[0].previous, store.looks.lines) == (FIRST, ())
     for each in looks:
         store.keep_look(each)
-    assert store.looks() == tuple(looks[2:])
+    assert store.looks.lines == tuple(looks[2:])
     store.close()
     again = SqliteStore(tmp_path)
-    assert again.looks() == tuple(looks[2:])
+    assert again.looks.lines == tuple(looks[2:])
     again.close()
