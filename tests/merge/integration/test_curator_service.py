@@ -57,7 +57,7 @@ from tests.support.curator import Curator, far_moment
 from tests.support.envelopes import claim
 from tests.support.masked import make_masked_study
 from tests.support.party import Party, to_wire, upload
-from tests.support.patience import WAIT_S
+from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
 
 
@@ -247,6 +247,8 @@ def test_health_and_reflection_answer(curator: Curator, owners: dict[str, Party]
 
 
 def test_the_log_is_json_and_holds_no_value(curator: Curator, finished: Study) -> None:
+    # A result may be fetched a moment before the log says that it is there.
+    wait_until(lambda: "study decomposed" in curator.log.read_text())
     log = curator.log.read_text()
     assert finished.name in log
     assert "Traceback" not in log
