@@ -57,6 +57,11 @@ class Site(CredentialFolder):
         return path if path.exists() else None
 
     @property
+    def certificate_advice(self) -> str:
+        """How the steward gets its certificate, if this one is lost."""
+        return "the operator makes it from your request: dppca-curator pki sign"
+
+    @property
     def key_advice(self) -> str:
         """How this site gets another key; its ledger, and so its charges, stay."""
         return (

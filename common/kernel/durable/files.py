@@ -56,6 +56,11 @@ class CredentialFolder:
         return self.folder / KEY
 
     @property
+    def certificate_advice(self) -> str:
+        """How a party gets its certificate, if this one is lost."""
+        return self.key_advice
+
+    @property
     def key_advice(self) -> str:
         """How a party gets another key, if this one is lost."""
         return "`dppca-curator pki issue` makes another, with its certificate, in a new folder"

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import hashlib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dppca.common.kernel.durable.files import CredentialFolder
@@ -69,16 +70,21 @@ class Credentials:
 
 
 def load_credentials(folder: CredentialFolder) -> Credentials:
-    """Read three PEM files, byte order marks aside; `IdentityError` names a missing one."""
-    origins = {
-        folder.ca: "the curator's operator hands out ca.pem",
-        folder.certificate: "the operator makes it from your request: dppca-curator pki sign",
-        folder.key: folder.key_advice,
+    """Read three PEM files, byte order marks aside.
+
+    `IdentityError` names one that is missing or damaged, and how to get another.
+    """
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    origins: dict[Path, tuple[str, Callable[[bytes], object]]] = {
+        folder.ca: ("the curator's operator hands out ca.pem", parse_certificate),
+        folder.certificate: (folder.certificate_advice, parse_certificate),
+        folder.key: (folder.key_advice, partial(load_pem_private_key, password=None)),
     }
     contents = []
     if not folder.folder.is_dir():
         raise IdentityError(f"no folder {folder.folder}: name the one with your certificate.pem")
-    for path, origin in origins.items():
+    for path, (origin, parse) in origins.items():
         try:
             contents.append(path.read_bytes().removeprefix(BOM_UTF8))  # gRPC takes none
         except OSError as error:
@@ -89,6 +95,11 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
                     "`dppca-curator pki issue` makes a folder for a curator or an operator"
                 )
             raise IdentityError(f"cannot read {path} ({reason}): {origin}") from error
+        try:
+            parse(contents[-1])
+        except x509_faults() as error:
+            fault = "is damaged, locked by a password or not PEM"
+            raise IdentityError(f"{path} {fault}: {origin}") from error
     return Credentials(*contents)
 
 

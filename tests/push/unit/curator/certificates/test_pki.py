@@ -79,6 +79,9 @@ def test_what_is_issued_is_accepted_for_its_role_only(
     assert expires == NOW + timedelta(days=365)
     with pytest.raises(IdentityError):
         check_credentials(credentials, role=Role.OWNER, name="hub", now=NOW)
+    (folder / "certificate.pem").write_bytes((folder / "key.pem").read_bytes())
+    with pytest.raises(IdentityError, match=r"certificate\.pem is damaged.*pki issue"):
+        load_credentials(CredentialFolder(folder))
 
 
 def test_nothing_is_overwritten(authority: Path, tmp_path: Path) -> None:

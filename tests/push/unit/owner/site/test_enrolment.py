@@ -55,6 +55,35 @@ def works(site: Site) -> datetime:
     return check_credentials(load_credentials(site), role=Role.OWNER, name="owner-1", now=NOW)
 
 
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"-----BEGIN CERTIFICATE-----\nMIIB\n"])
+@pytest.mark.parametrize(
+    ("file", "way_out"),
+    [
+        ("ca.pem", "the curator's operator hands out ca.pem"),
+        ("certificate.pem", "dppca-curator pki sign"),
+        ("key.pem", "`dppca-owner renew` makes another"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_way_to_another(
+    content: bytes, file: str, way_out: str, site: Site
+) -> None:
+    works(site)
+    (site.folder / file).write_bytes(content)
+    with pytest.raises(IdentityError, match=f"{file} is damaged.*{way_out}"):
+        load_credentials(site)
+
+
+def test_a_damaged_key_is_renewed_as_a_lost_one(
+    site: Site, authority: Path, tmp_path: Path
+) -> None:
+    site.key.write_bytes(site.certificate.read_bytes())
+    with pytest.raises(IdentityError, match=r"key\.pem is damaged"):
+        works(site)
+    certificate = signed(authority, begin_renewal(site).path, tmp_path / "new.pem")
+    finish_renewal(site, certificate, now=NOW)
+    works(site)
+
+
 def test_the_old_pair_is_in_use_until_the_new_certificate_is_there(
     site: Site, authority: Path, tmp_path: Path
 ) -> None:
