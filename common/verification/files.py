@@ -20,6 +20,7 @@ from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
 from dppca.common.kernel.attestation.sums import require_sum
 from dppca.common.kernel.attestation.verify import verify_result_file
+from dppca.common.kernel.consent.signed_people import SignedByPeople
 from dppca.common.kernel.documents.counts import many
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import utc_now
@@ -146,6 +147,7 @@ def check_file(
         countersigned_by=checked.curator.name,
         if_more_collude=foresee_collusion(study, checked.calibration, first),
         signatories=checked.signatories,
+        opening_signatories=checked.opening_signatories,
         opened_by=tuple(sorted({each.opener for each in openings})) or None,
         certificates=parties.certificates(now=now or utc_now(), deadline=study.deadline),
         **own,
@@ -247,11 +249,7 @@ def _together_lines(report: Verification) -> list[str]:
         )
     return [
         f"  receipts signed by: {owners}",
-        *(
-            f"  signed by {each.signed} of {many(each.people, 'people')} of {each.owner}, by the "
-            "roles that the study pins"
-            for each in report.signatories
-        ),
+        *(f"  signed by {_people(each)}" for each in report.signatories),
         *missing,
         *_sum_lines(report),
         f"  countersigned by curator {report.countersigned_by}",
@@ -261,6 +259,13 @@ def _together_lines(report: Verification) -> list[str]:
         *(f"    {assumption}" for assumption in guarantee.assumptions),
         *left,
     ]
+
+
+def _people(each: SignedByPeople) -> str:
+    return (
+        f"{each.signed} of {many(each.people, 'people')} of {each.owner}, by the roles that the "
+        "study pins"
+    )
 
 
 def _counted(report: Verification, number: int) -> str:
@@ -283,6 +288,7 @@ def _sum_lines(report: Verification) -> list[str]:
         lines += [
             f"  one masked sum, opened by {', '.join(report.opened_by)}; all statements, votes "
             "and openings signed by the keys in the study",
+            *(f"  opening signed by {_people(each)}" for each in report.opening_signatories),
             f"  shares of the noise: {noise.honest} of them make all of it "
             f"({noise.quorum} owners at least, {noise.colluders} of whom may collude)",
         ]

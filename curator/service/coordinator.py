@@ -176,7 +176,11 @@ class StudyCoordinator:
         def step() -> tuple[StudyRecord, bool]:
             existing = self.store.named(study.name)
             record = lifecycle.create(
-                existing, study, first=self._continued(study), now=self._clock()
+                existing,
+                study,
+                first=self._continued(study),
+                seen={owner: self.store.history(owner).roles for owner in study.owners},
+                now=self._clock(),
             )
             if existing is None:
                 self.store.create(record)
@@ -235,7 +239,12 @@ class StudyCoordinator:
         return await self._change(
             header.study_digest,
             lambda each: openings.store_vote(
-                each, opener, header.vote, now=self._clock(), consent=header.consent
+                each,
+                opener,
+                header.vote,
+                now=self._clock(),
+                consent=header.consent,
+                seen=self.store.history(opener).roles,
             ),
             passed="vote",
         )
@@ -245,7 +254,8 @@ class StudyCoordinator:
     ) -> tuple[StudyRecord, OpeningDecision]:
         """Decide on an opening before its bytes are received."""
         record = self.require(header.study_digest)
-        return record, openings.admit_opening(record, opener, header, now=self._clock())
+        seen = self.store.history(opener).roles
+        return record, openings.admit_opening(record, opener, header, now=self._clock(), seen=seen)
 
     async def open(
         self, opener: str, header: OpeningHeader, signed: SignedOpening, upload: Spool
@@ -253,7 +263,14 @@ class StudyCoordinator:
         """Decide again on an opening whose bytes have all come, and store it."""
         return await self._decide(
             header.study_digest,
-            lambda each: openings.store_opening(each, opener, header, signed, now=self._clock()),
+            lambda each: openings.store_opening(
+                each,
+                opener,
+                header,
+                signed,
+                now=self._clock(),
+                seen=self.store.history(opener).roles,
+            ),
             upload,
             passed="opened",
         )

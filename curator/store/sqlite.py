@@ -20,12 +20,13 @@ A record in memory is replaced only after its transaction has been committed.
 * Failures of the disk and of the database are `StoreError`.
 """
 
+import json
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,7 +45,8 @@ from dppca.curator.store.stored_records import (
     table_row,
 )
 from dppca.curator.study.auditor_looks import AuditorLook, AuditorLooks
-from dppca.curator.study.study_record import OwnerHistory, SeenRoles, Settlement, StudyRecord
+from dppca.curator.study.seen_roles import SeenRoles
+from dppca.curator.study.study_record import OwnerHistory, Settlement, StudyRecord
 
 DATABASE = "curator.sqlite"
 
@@ -169,10 +171,11 @@ class SqliteStore:
                 "INSERT INTO openings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [table_row(digest, each) for each in openings],
             )
-            roles = {c.owner: own for c in contributions if (own := SeenRoles.of(c.release))}
+            roles = {c.owner: SeenRoles.of(c.release.consent) for c in contributions}
+            roles |= {each.opener: SeenRoles.of(json.loads(each.content)) for each in consents}
             database.executemany(
                 "INSERT OR REPLACE INTO roles VALUES (?, ?, ?)",
-                [(owner, each.version, each.sha256) for owner, each in roles.items()],
+                [(owner, each.version, each.sha256) for owner, each in roles.items() if each],
             )
             database.executemany(
                 "INSERT INTO consents VALUES (?, ?, ?)",
@@ -182,9 +185,10 @@ class SqliteStore:
         self._records[digest] = record
         for each in contributions:
             seen = self.history(each.owner)
-            self._histories[each.owner] = seen.contributed(
-                each.release_id, each.chain, roles.get(each.owner)
-            )
+            self._histories[each.owner] = seen.contributed(each.release_id, each.chain)
+        for owner, own in roles.items():
+            if own is not None:
+                self._histories[owner] = replace(self.history(owner), roles=own)
 
     def settle(self, owner: str, settlement: Settlement) -> None:
         """Set aside the record of an owner's chain; it replaces a settlement with the same key."""

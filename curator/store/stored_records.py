@@ -14,13 +14,13 @@ from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError,
 from dppca.common.kernel.study import study_from_canonical
 from dppca.curator.store.tables import add_tables, create_tables, has_tables
 from dppca.curator.study.auditor_looks import AuditorLook
+from dppca.curator.study.seen_roles import SeenRoles
 from dppca.curator.study.study_record import (
     Contribution,
     LedgerHead,
     OwnerHistory,
     Publication,
     Sealing,
-    SeenRoles,
     Settlement,
     StoredConsent,
     StoredOpening,
@@ -112,8 +112,10 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
             f"the database cannot be read: {error}: restore the state folder from a copy"
         ) from error
     return {
-        owner: replace(OwnerHistory.replay(releases, settlements[owner]), roles=roles.get(owner))
-        for owner, releases in contributed.items()
+        owner: replace(
+            OwnerHistory.replay(contributed[owner], settlements[owner]), roles=roles.get(owner)
+        )
+        for owner in contributed.keys() | settlements.keys() | roles.keys()
     }
 
 

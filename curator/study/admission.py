@@ -18,8 +18,8 @@ Rules for a contribution, in the order in which they are applied:
    entries before it charges or sends anything.
 7. The receipt is the one that the study implies; noise and charge are computed again.
 8. If the study pins the people of this owner, enough of them have signed this release, under no
-   older roles than this curator has seen, and no other ones of the same version. An operator's
-   settlement makes an exception.
+   older roles than this curator has seen (`dppca.curator.study.seen_roles`). If it has seen any,
+   the study pins them. An operator's settlement makes an exception.
 
 Before these rules, the service has opened the envelope around the receipt, which the key of the
 call's certificate signed. With ``trust: aggregate`` this key is the one that the study names for
@@ -50,7 +50,6 @@ from dppca.common.kernel.errors import (
     LimitError,
     ReceiptError,
     SchemaMismatchError,
-    SignatureError,
     StudyStateError,
     UnknownStudyError,
     UploadError,
@@ -60,6 +59,7 @@ from dppca.common.kernel.privacy.release import MaskedClaims
 from dppca.common.kernel.study import Study, Trust
 from dppca.curator.study.lifecycle import Transition, next_state
 from dppca.curator.study.sealed_set import make_terms
+from dppca.curator.study.seen_roles import SeenRoles, require_newest
 from dppca.curator.study.study_record import (
     MAX_LEDGER_LENGTH,
     Contribution,
@@ -67,7 +67,6 @@ from dppca.curator.study.study_record import (
     LedgerHead,
     OwnerHistory,
     Publication,
-    SeenRoles,
     StudyRecord,
     by_owner,
 )
@@ -272,11 +271,4 @@ def _check_receipt(
         require_signatories(study, header.release)
     except ReceiptError as error:
         raise SchemaMismatchError(str(error)) from error
-    signed = SeenRoles.of(header.release)
-    if signed is None or seen is None or signed.version > seen.version or signed == seen:
-        return
-    raise SignatureError(
-        f"people at {header.owner} have signed under roles of version {signed.version}, and this "
-        f"curator has seen other ones, of version {seen.version}, that are not older: if that is "
-        "right, an operator says so by `dppca-curator owner settle`"
-    )
+    require_newest(header.owner, header.release.consent, seen)

@@ -23,9 +23,11 @@ since the call of `next_action`. The curator never passes on a site's own words:
 only the names of late and missing owners and openers.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
+from types import MappingProxyType
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
@@ -39,6 +41,7 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust, require_continues
 from dppca.curator.study.codable import require_codable
 from dppca.curator.study.sealed_set import is_opened, make_terms, missing_openers, open_by_passed
+from dppca.curator.study.seen_roles import SeenRoles, require_pins
 from dppca.curator.study.study_record import Contribution, Sealing, StoredResult, StudyRecord
 
 QUORUM_REASON = "The deadline passed, by the curator's clock, before enough owners had contributed."
@@ -98,13 +101,15 @@ def create(
     *,
     now: datetime,
     first: StudyRecord | None = None,
+    seen: Mapping[str, SeenRoles | None] = MappingProxyType({}),
 ) -> StudyRecord:
     """Return a new study, or the stored one if it is the same document.
 
     ``existing`` is the stored study of that name, ``first`` the one that the study continues, if
-    any; that one must have the result which the study names. Raise `ConflictError` if ``existing``
-    is another document, `StudyError` if the study continues none of this curator, the deadline or
-    the time to open has passed, a key does not fit, or rows cannot be coded (`require_codable`),
+    any; that one must have the result which the study names. ``seen`` are roles of owners that this
+    curator has seen. Raise `ConflictError` if ``existing`` is another document, `StudyError` if the
+    study continues none of this curator, pins nobody where people were seen to sign, the deadline
+    or the time to open has passed, a key does not fit, or rows cannot be coded (`require_codable`),
     and `RangeError` if the study's integers could leave 64 bits.
     """
     if existing is not None:
@@ -113,6 +118,7 @@ def create(
         raise ConflictError(f"another study is called {study.name}: choose another name")
     calibrate(study)
     require_codable(study.table)
+    require_pins(study, seen)
     if study.continues is not None:
         if first is None or first.result is None:
             raise StudyError(f"study {study.name} continues a study that has no result here")

@@ -13,7 +13,8 @@ Rules, in the order in which they are applied:
    streams is refused.
 7. ``open_by`` has not passed.
 8. Where the study pins people of the opener's site, enough of them have signed the set: once, with
-   the vote or the first opening.
+   the vote or the first opening, and under no older roles than this curator has seen
+   (`dppca.curator.study.seen_roles`).
 9. Its streams are exactly those wanted of the opener. An opening of others is not stored, which is
    no error: another opener was faster. The answer lists the wanted streams instead. So an opener
    has one opening in a study: a sum for each of a thousand streams would fill a disk.
@@ -49,6 +50,7 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
+from dppca.curator.study.seen_roles import SeenRoles, require_newest
 from dppca.curator.study.study_record import (
     StoredConsent,
     StoredOpening,
@@ -83,12 +85,18 @@ class OpeningHeader:
 
 
 def admit_opening(
-    record: StudyRecord, opener: str, header: OpeningHeader, *, now: datetime
+    record: StudyRecord,
+    opener: str,
+    header: OpeningHeader,
+    *,
+    now: datetime,
+    seen: SeenRoles | None = None,
 ) -> OpeningDecision:
     """Decide on an opening by its header; ``ACCEPT`` means that its bytes are to be received.
 
-    Raise `StudyStateError`, `PermissionDeniedError`, `NotReadyError`, `LimitError` or `UploadError`
-    for the rule that is broken.
+    ``seen`` are the opener's roles that this curator has seen. Raise `StudyStateError`,
+    `PermissionDeniedError`, `NotReadyError`, `LimitError`, `SignatureError` or `UploadError` for
+    the rule that is broken.
     """
     terms = require_opener(record, opener)
     if _find_message(record, opener, header.sha256) is not None:
@@ -102,7 +110,7 @@ def admit_opening(
     if header.total_bytes <= 8 * terms.n_words:
         raise UploadError(f"an opening of {header.total_bytes:,} bytes from {opener} is incomplete")
     _require_time(record, now)
-    _with_consent(record, opener, header.consent)
+    _with_consent(record, opener, header.consent, seen)
     if not wanted_streams(record, opener):
         return OpeningDecision.NOT_WANTED
     return OpeningDecision.ACCEPT
@@ -115,6 +123,7 @@ def store_opening(
     signed: SignedOpening,
     *,
     now: datetime,
+    seen: SeenRoles | None = None,
 ) -> tuple[StudyRecord, OpeningDecision]:
     """Decide on an opening whose bytes have come; return the study with it, or unchanged.
 
@@ -136,7 +145,7 @@ def store_opening(
                 return record, OpeningDecision.ALREADY_STORED
             raise ConflictError(f"{opener} has opened the same streams with another sum")
     _require_time(record, now)
-    record = _with_consent(record, opener, header.consent)
+    record = _with_consent(record, opener, header.consent, seen)
     if signed.streams != wanted_streams(record, opener):
         return record, OpeningDecision.NOT_WANTED
     accepted = StoredOpening(
@@ -154,7 +163,13 @@ def store_opening(
 
 
 def store_vote(
-    record: StudyRecord, opener: str, content: bytes, *, now: datetime, consent: bytes = b""
+    record: StudyRecord,
+    opener: str,
+    content: bytes,
+    *,
+    now: datetime,
+    consent: bytes = b"",
+    seen: SeenRoles | None = None,
 ) -> StudyRecord:
     """Decide on a vote; return the study with it, or unchanged.
 
@@ -170,21 +185,27 @@ def store_vote(
     if record.find_vote(opener) is not None or record.state is not StudyState.SEALED:
         return record
     _require_time(record, now)
-    record = _with_consent(record, opener, consent)
+    record = _with_consent(record, opener, consent, seen)
     accepted = StoredVote(opener, content, int(now.timestamp()))
     together = sorted((*record.votes, accepted), key=lambda each: each.opener)
     return replace(record, state=next_state(record, Transition.OPEN), votes=tuple(together))
 
 
-def _with_consent(record: StudyRecord, opener: str, content: bytes) -> StudyRecord:
+def _with_consent(
+    record: StudyRecord, opener: str, content: bytes, seen: SeenRoles | None
+) -> StudyRecord:
     """Return the study with what people signed; unchanged if that is known, or nobody is pinned.
 
-    Raise `SignatureError` if too little was signed, and `ReceiptError` if nobody is asked.
+    Raise `SignatureError` if too little was signed, or less than was seen, and `ReceiptError` if
+    nobody is asked.
     """
     if any(each.opener == opener for each in record.consents):
         return record
     digest = require_sealed(record).set_digest.hex()
-    require_opening_people(record.study, opener, digest, _read_consent(opener, content))
+    consent = _read_consent(opener, content)
+    require_opening_people(record.study, opener, digest, consent)
+    if consent is not None:
+        require_newest(opener, consent, seen)
     if not content:
         return record
     together = sorted((*record.consents, StoredConsent(opener, content)), key=_by_opener)

@@ -4,7 +4,8 @@ A curator accepts no contribution whose ledger is shorter than the recorded chai
 (`dppca.curator.study.admission`). In two cases that rule refuses an honest site:
 
 * An attacker had the owner's key and sent a contribution with a chain that is not the owner's. An
-  operator settles it (`settle_chain`): no chain is recorded until the next contribution.
+  operator settles it (`settle_chain`): no chain is recorded until the next contribution. The roles
+  of people that were seen there are set aside with it, also those of an owner that only opens.
 * The ledger was lost, and recovered from this curator's records (`dppca-owner ledger recover`). The
   owner's new chain replaces the old one (`continue_chain`) if its ledger accounts for every release
   that is held; a ledger that has forgotten one does not know its identifier.
@@ -23,6 +24,7 @@ from dppca.common.kernel.errors import ChainError, InputError
 from dppca.curator.study.lifecycle import require_reason
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH, LedgerHead, OwnerHistory, Settlement
 
+_NO_LEDGER = LedgerHead(0, bytes(32))  # where people were seen to sign, and nothing else
 CONTINUED = "The owner's ledger accounts for every release held here."
 
 
@@ -35,11 +37,12 @@ def settle_chain(
     if no ledger of this owner was ever seen.
     """
     require_reason(reason)
-    if history.chain is None:
+    if history.chain is None and history.roles is None:
         if history.settlements:
             return history.settlements[-1]
         raise InputError(f"no ledger of {owner} has been seen here: nothing can be settled")
-    return Settlement(int(now.timestamp()), by, reason, history.chain, None, len(history.releases))
+    seen = history.chain or _NO_LEDGER
+    return Settlement(int(now.timestamp()), by, reason, seen, None, len(history.releases))
 
 
 def continue_chain(

@@ -6,18 +6,17 @@ No value is computed from a row without noise, and none changes: a step of
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Self, cast
+from typing import Self
 
 from dppca.common.kernel.attestation.contributions import SignedRelease
 from dppca.common.kernel.documents.messages import Form, StudyState
-from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.study import Study
+from dppca.curator.study.seen_roles import SeenRoles
 
 MAX_LEDGER_LENGTH = 1 << 24
 """More entries than an honest ledger can have: a site reads it whole before each of its steps."""
@@ -242,22 +241,6 @@ class Settlement:
         return self.by.startswith("operator:")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SeenRoles:
-    """Roles of a site under which people signed: their version, and their SHA-256 (32 bytes)."""
-
-    version: int
-    sha256: bytes
-
-    @classmethod
-    def of(cls, release: SignedRelease) -> Self | None:
-        """Return the last roles in a release whose signatures hold; None without any."""
-        if release.consent is None:
-            return None
-        last = cast("Any", release.consent)["roles"][-1]["document"]
-        return cls(last["version"], hashlib.sha256(canonical_json(last)).digest())
-
-
 @dataclass(frozen=True, slots=True)
 class OwnerHistory:
     """The curator's record of an owner, over all studies.
@@ -278,22 +261,18 @@ class OwnerHistory:
         cls, contributed: Sequence[tuple[bytes, LedgerHead]], settlements: Sequence[Settlement]
     ) -> Self:
         """Build a history from releases with chains and settlements, in order; linear time."""
-        chain, waiting = None, deque(settlements)
+        chain = None
+        waiting = deque(each for each in settlements if each.releases)  # else of people alone
         for count, (_, head) in enumerate(contributed, 1):
             chain = _longer(chain, head)
             while waiting and waiting[0].releases == count:
                 chain = waiting.popleft().chain
         return cls(chain, frozenset(each for each, _ in contributed), tuple(settlements))
 
-    def contributed(
-        self, release_id: bytes, chain: LedgerHead, roles: SeenRoles | None = None
-    ) -> OwnerHistory:
-        """Return the history with one more release, its chain, and the roles that signed it."""
+    def contributed(self, release_id: bytes, chain: LedgerHead) -> OwnerHistory:
+        """Return the history with one more release and its chain."""
         return replace(
-            self,
-            chain=_longer(self.chain, chain),
-            releases=self.releases | {release_id},
-            roles=roles or self.roles,
+            self, chain=_longer(self.chain, chain), releases=self.releases | {release_id}
         )
 
     def settled(self, settlement: Settlement) -> OwnerHistory:

@@ -90,6 +90,8 @@ class VerifiedReceipt:
         The result that it continues, verified too.
     signatories
         People of owners who have signed their releases, where the study asks for it.
+    opening_signatories
+        People of openers who have signed the set that was opened, likewise.
     """
 
     document: Mapping[str, Any]
@@ -100,6 +102,7 @@ class VerifiedReceipt:
     evidence: SumEvidence | None
     first: FirstResult | None = None
     signatories: tuple[SignedByPeople, ...] = ()
+    opening_signatories: tuple[SignedByPeople, ...] = ()
 
     @property
     def first_round(self) -> Round | None:
@@ -217,12 +220,21 @@ def check_components(
         require_implied(study, calibration, release.receipt, owner=release.owner)
     found = (require_signatories(study, release) for release in releases)
     signatories = tuple(each for each in found if each is not None)
+    opened = tuple[SignedByPeople, ...]()
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
-        require_openers(study, evidence)
+        opened = require_openers(study, evidence)
     require_equal(rebuilt, document, what=what)
     return VerifiedReceipt(
-        rebuilt, statement, study, calibration, tuple(releases), evidence, first, signatories
+        rebuilt,
+        statement,
+        study,
+        calibration,
+        tuple(releases),
+        evidence,
+        first,
+        signatories,
+        opened,
     )
 
 

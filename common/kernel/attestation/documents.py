@@ -70,6 +70,10 @@ class Verification:
         tuple[SignedByPeople, ...],
         "people of owners who have signed what the study got, by the roles that it pins",
     ]
+    opening_signatories: Annotated[
+        tuple[SignedByPeople, ...],
+        "of `trust: aggregate`, people of openers who have signed the set that was opened",
+    ] = ()
     opened_by: Annotated[
         tuple[str, ...] | None, "of `trust: aggregate`, openers of the masked sum; else null"
     ]

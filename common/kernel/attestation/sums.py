@@ -38,6 +38,7 @@ from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.attestation.contributions import SignedRelease, require_opening_people
 from dppca.common.kernel.attestation.envelopes import signing_certificate
 from dppca.common.kernel.attestation.signatures import load_certificate
+from dppca.common.kernel.consent.signed_people import SignedByPeople
 from dppca.common.kernel.errors import (
     AlteredError,
     ConflictError,
@@ -221,15 +222,18 @@ def require_evidence(
         raise ReceiptError(f"{_WHAT} does not have every stream of masks opened once")
 
 
-def require_openers(study: Study, evidence: SumEvidence) -> None:
-    """Raise unless people signed what each opener says whom the study pins; see `require_people`.
+def require_openers(study: Study, evidence: SumEvidence) -> tuple[SignedByPeople, ...]:
+    """Return the people who signed what each opener says whom the study pins; see `require_people`.
 
     The evidence was checked (`require_evidence`).
     """
     chosen = set_digest(each.statement for each in evidence.statements)
     openers = {vote.opener for vote in evidence.votes} | {each.opener for each in evidence.openings}
-    for opener in sorted(openers | evidence.consents.keys()):
+    found = (
         require_opening_people(study, opener, chosen, evidence.consents.get(opener))
+        for opener in sorted(openers | evidence.consents.keys())
+    )
+    return tuple(each for each in found if each is not None)
 
 
 def require_sum(

@@ -23,6 +23,7 @@ from dppca.common.kernel.errors import NotApprovedError, SettingError, Signature
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.verification.cli import cli as verify
+from dppca.common.verification.files import verification_text, verify_file
 from dppca.owner.commands.opening import OpeningRun
 from dppca.owner.ledger.database import begin_ledger
 from dppca.owner.site.config import load_site
@@ -221,6 +222,9 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
     code, report = site.run("verify", found.get("path", str(path)))
     (people,) = report["signatories"]
     assert (people["owner"], people["signed"], people["people"]) == (site.name, 2, 3)
+    with pytest.raises(grpc.RpcError) as unpinned:
+        curator.begin(site.name)
+    assert unpinned.value.details() == StudyError.public
 
     model = keys.parent / "model.skops"
     asked = (
@@ -280,7 +284,11 @@ def test_an_opener_whose_people_a_study_pins_opens_nothing_without_them(
     code, _ = pinned.run("components", study.name, "--wait", "60")
     assert code == 0
     path = pinned.folder / "studies" / study.name / "components.npz"
-    assert pinned.run("verify", str(path))[0] == 0
+    code, report = pinned.run("verify", str(path))
+    (people,) = report["opening_signatories"]
+    assert (code, people["owner"], people["signed"]) == (0, pinned.name, 2)
+    text = verification_text(verify_file(path, ca=(pinned.folder / "ca.pem").read_bytes()))
+    assert f"opening signed by 2 of 3 people of {pinned.name}" in text
     assert unchecked_predicate(read_envelope(path))["sum"]["consents"].keys() == {pinned.name}
 
 

@@ -16,7 +16,7 @@ from dppca.common.kernel.attestation.results import largest_envelope
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.consent.pins import Signed, write_chain
 from dppca.common.kernel.consent.roles import Roles, read_roles
-from dppca.common.kernel.consent.signed_people import MAX_CONSENT
+from dppca.common.kernel.consent.signed_people import MAX_CONSENT, SignedByPeople
 from dppca.common.kernel.consent.statement_terms import StatementTerms
 from dppca.common.kernel.consent.statements import encoded, write_statement
 from dppca.common.kernel.documents.values import canonical_json
@@ -32,7 +32,9 @@ from dppca.curator.study.openings import (
     store_opening,
     store_vote,
 )
-from dppca.curator.study.study_record import Contribution, StudyRecord
+from dppca.curator.study.seen_roles import SeenRoles
+from dppca.curator.study.settlement import settle_chain
+from dppca.curator.study.study_record import Contribution, LedgerHead, OwnerHistory, StudyRecord
 from tests.support.census import header_of
 from tests.support.certificates import Authority
 from tests.support.envelopes import claim
@@ -199,6 +201,64 @@ def test_what_two_people_signed_is_taken_once_with_the_vote_or_the_opening() -> 
     assert (verdict, len(opened.consents)) == (OpeningDecision.ACCEPT, 1)
 
 
+def test_openers_sign_under_no_older_roles_than_the_curator_has_seen() -> None:
+    """Of a vote, an opening, and an opening's header; one that nobody is pinned for goes on."""
+    own = SeenRoles(1, bytes.fromhex(roles(OPENER).sha256))
+    vote = SPARE.vote(OPENER).to_bytes()
+    header = opening_header(PLAIN, PLAIN.consent(OPENER, ANNA, BERT))
+    opening = PLAIN.opening(OPENER).without_total()
+
+    def send(seen: SeenRoles | None) -> None:
+        signed = SPARE.consent(OPENER, ANNA, BERT)
+        store_vote(SPARE.sealed, OPENER, vote, now=NOW, consent=signed, seen=seen)
+        admit_opening(PLAIN.sealed, OPENER, header, now=NOW, seen=seen)
+        store_opening(PLAIN.sealed, OPENER, header, opening, now=NOW, seen=seen)
+
+    send(own)
+    send(None)
+    for seen in (SeenRoles(2, own.sha256), SeenRoles(1, b"b" * 32)):
+        for call in (
+            lambda seen=seen: send(seen),
+            lambda seen=seen: admit_opening(PLAIN.sealed, OPENER, header, now=NOW, seen=seen),
+            lambda seen=seen: store_opening(
+                PLAIN.sealed, OPENER, header, opening, now=NOW, seen=seen
+            ),
+        ):
+            with pytest.raises(SignatureError, match="which those do not follow"):
+                call()
+    other = PLAIN.opening(OTHER)
+    free = header_for(PLAIN.made, other)
+    store_opening(PLAIN.sealed, OTHER, free, other.without_total(), now=NOW, seen=own)
+
+
+def test_an_opener_that_contributes_nothing_is_remembered_until_an_operator_settles(
+    tmp_path: Any,
+) -> None:
+    header = opening_header(PLAIN, PLAIN.consent(OPENER, ANNA, BERT))
+    opening = PLAIN.opening(OPENER)
+    opened, _ = store_opening(PLAIN.sealed, OPENER, header, opening.without_total(), now=NOW)
+    store, own = SqliteStore(tmp_path), SeenRoles(1, bytes.fromhex(roles(OPENER).sha256))
+    alone = replace(opened, contributions=(), openings=())
+    store.create(replace(alone, consents=(), sealing=None))
+    store.save(alone)
+    for _ in range(2):  # also once it is read again
+        assert store.history(OPENER) == OwnerHistory(roles=own)
+        store.close()
+        store = SqliteStore(tmp_path)
+    settled = settle_chain(store.history(OPENER), OPENER, by="operator:alice", reason="X", now=NOW)
+    assert (settled.seen.length, settled.chain, settled.releases) == (0, None, 0)
+    store.settle(OPENER, settled)
+    for _ in range(2):
+        assert store.history(OPENER) == OwnerHistory(settlements=(settled,))
+        store.close()
+        store = SqliteStore(tmp_path)
+    store.close()
+    came = (b"r" * 16, LedgerHead(9, b"h" * 32))
+    later = replace(settled, by="operator:bob", releases=1)
+    assert OwnerHistory.replay([came], (settled,)).chain == came[1]
+    assert OwnerHistory.replay([came], (settled, later)).chain is None
+
+
 def test_a_store_keeps_what_people_signed_also_one_that_had_no_place_for_it(tmp_path: Any) -> None:
     header = opening_header(PLAIN, PLAIN.consent(OPENER, ANNA, BERT))
     opening = PLAIN.opening(OPENER)
@@ -247,6 +307,8 @@ def test_verifiers_refuse_a_sum_that_an_opener_opened_alone(authority: Authority
     signed = consent(study, ABSENT, digest, ANNA, BERT)
     checked = _verified(done, {ABSENT: signed})
     assert checked.evidence.consents == {ABSENT: signed}
+    assert checked.opening_signatories == (SignedByPeople(ABSENT, 2, 3, 1),)
+    assert checked.signatories == ()
     evidence = replace(done.evidence, consents={ABSENT: signed})
     assert len(done.signed(evidence=evidence).envelope) < largest_envelope(study)
     for consents, error, said in (

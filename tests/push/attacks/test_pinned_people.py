@@ -40,12 +40,12 @@ from dppca.common.verification.approving import ReadProposal, describe_statement
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.aggregate import aggregate
+from dppca.curator.study.seen_roles import SeenRoles, require_newest
 from dppca.curator.study.study_record import (
     Contribution,
     Header,
     LedgerHead,
     OwnerHistory,
-    SeenRoles,
     Settlement,
 )
 from dppca.owner.ledger.approvals import Approvals
@@ -418,7 +418,10 @@ def redrawn(site: Site) -> Release:
 
 
 def test_a_second_certificate_for_the_sites_name_contributes_where_nobody_is_pinned() -> None:
-    """Case 50: with a pin it lacks the people; without one it is the known limit."""
+    """Case 50: with a pin it lacks the people; else a curator remembers that people sign there.
+
+    Where it has never seen any, that is the known limit.
+    """
     site, thief = honest(), make_signer(authority().issue(Role.OWNER, OWNER))
     receipt = site.release.receipt.canonical_bytes()
     envelope = contributions.sign_release(OWNER, receipt, thief)
@@ -426,6 +429,27 @@ def test_a_second_certificate_for_the_sites_name_contributes_where_nobody_is_pin
     header = Header(release, len(site.release.payload()), LedgerHead(99, b"h" * 32))
     with pytest.raises(SignatureError, match="lacks signatures"):
         admit(site, header)
+    plain = make_study("small")
+    release = drawn(plain, Reservation(1, "", b"j" * 16, request_of(plain)))
+    envelope = contributions.sign_release(OWNER, release.receipt.canonical_bytes(), thief)
+    alone = open_release(envelope, OWNER, KnownParties(authority().pem))
+    header = Header(alone, len(release.payload()), LedgerHead(99, b"h" * 32))
+    record, noise = lifecycle.create(None, plain, now=DAY), calibrate(plain)
+    knows = OwnerHistory(roles=SeenRoles.of(site.consent))
+    for history, is_taken in ((OwnerHistory(), True), (knows, False)):
+        with nullcontext() if is_taken else pytest.raises(SignatureError, match="pins nobody at"):
+            admission.admit(record, header, history, calibration=noise, now=DAY)
+
+
+def test_a_study_pins_the_people_whom_the_curator_has_seen_sign() -> None:
+    """Case 48: fewer than it has seen."""
+    site, plain = honest(), make_study("small")
+    seen = {OWNER: SeenRoles.of(site.consent)}
+    with pytest.raises(StudyError, match=f"people sign for what leaves {OWNER}: pin them"):
+        lifecycle.create(None, plain, now=DAY, seen=seen)
+    stored = lifecycle.create(None, plain, now=DAY)
+    assert lifecycle.create(stored, plain, now=DAY, seen=seen) is stored, "made before"
+    assert lifecycle.create(None, site.study, now=DAY, seen=seen).study == site.study
 
 
 def test_roles_that_come_to_ask_for_one_person_do_not_lower_a_pin() -> None:
@@ -510,7 +534,7 @@ def test_roles_older_than_the_curator_has_seen_sign_nothing(tmp_path: Path) -> N
     """A person whom newer roles leave out is no second one, though a study pins the first roles."""
     newer = changed()
     header = sent(newer, newer.consent)
-    seen = SeenRoles.of(header.release)
+    seen = SeenRoles.of(header.release.consent)
     assert seen is not None
     assert seen.version == 3
     store = SqliteStore(tmp_path)
@@ -533,7 +557,11 @@ def test_roles_older_than_the_curator_has_seen_sign_nothing(tmp_path: Path) -> N
         history = OwnerHistory(roles=roles)
         return admission.admit(record, late, history, calibration=noise, now=DAY)
 
-    own = SeenRoles.of(late.release)
+    branch = SeenRoles(2, b"b" * 32)  # version 3 names another one as its previous
+    with pytest.raises(SignatureError, match="which those do not follow"):
+        require_newest(OWNER, newer.consent, branch)
+    own = SeenRoles.of(late.release.consent)
+    require_newest(OWNER, newer.consent, own)
     for roles in (seen, SeenRoles(1, b"b" * 32)):
         with pytest.raises(SignatureError, match="under roles of version 1"):
             admit_with(roles)
