@@ -23,6 +23,7 @@ from benchmarks.releases import label_attribute, numeric_attribute, state_privac
 from benchmarks.studies import ROOT
 from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates
+from dppca.common.analysis.estimates.noise import MomentNoise
 from dppca.common.analysis.estimates.questions import answer_study
 from dppca.common.analysis.estimates.release import ReconciledMoments, expected_moments
 from dppca.common.kernel.moments.moments import (
@@ -63,9 +64,13 @@ class Releases:
             yield sample, Estimates(self._release(sample, entropy))
 
     def truth(self) -> Estimates:
-        """Return what the whole population answers, without noise."""
+        """Return what the whole population answers, by a law of no noise."""
         exact = compute_moments(self._rows, self.study.table.layout, self._cells)
-        return Estimates(self._moments(exact.packed, len(self._rows)))
+        found = self._moments(exact.packed, len(self._rows))
+        silent = replace(found.noise.entry, deviation=0.0)
+        counts = (replace(each, entry=replace(each.entry, deviation=0.0)) for each in found.counts)
+        noise = MomentNoise(found.noise.layout, silent)
+        return Estimates(replace(found, noise=noise, counts=tuple(counts)))
 
     def _release(self, sample: NDArray[np.intp], entropy: SeededEntropy) -> ReconciledMoments:
         layout = self.study.table.layout
@@ -96,12 +101,18 @@ def _split(rows: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class TableOneTrial(KeyedTrial):
-    """One cell: releases of a study under one noise."""
+    """One cell: releases of a study under one noise, of the first or another series of seeds."""
 
     kind: str
     mechanism: str
     epsilon: str
     releases: int
+    series: int = 1
+
+    @property
+    def seed(self) -> int:
+        """Seed of the releases; that of the first series is of the record's first cells."""
+        return crc32(self.key.removesuffix("/1").encode())
 
     def privacy(self) -> dict[str, str]:
         """Return the study's noise."""
@@ -158,7 +169,7 @@ def _quantiles(trial: TableOneTrial) -> list[Found]:
         np.clip(column, settings["lower"], settings["upper"])
         for column, (settings, _) in zip(columns, NUMBERS.values(), strict=True)
     ]
-    releases = Releases(study, [*columns, arm], rows=5000, seed=crc32(trial.key.encode()))
+    releases = Releases(study, [*columns, arm], rows=5000, seed=trial.seed)
     levels = (0.1, 0.25, 0.5)
     truths = [np.quantile(each, levels, method="inverted_cdf") for each in coded]
     of_groups = [
@@ -194,6 +205,7 @@ def _cells(
             "what": what,
             "noise": trial.mechanism,
             "epsilon": trial.epsilon,
+            "series": trial.series,
             "releases": len(each),
             "held": round(float(held.mean()), 4),
             **({} if np.isnan(width).all() else {"width": _width(width)}),
@@ -239,7 +251,7 @@ def _counts(trial: TableOneTrial) -> list[Found]:
         many = round(_PEOPLE * mean / rows)
         event[order[start : start + many]] = code
         start += many
-    releases = Releases(study, [event, arm], rows=rows, seed=crc32(trial.key.encode()))
+    releases = Releases(study, [event, arm], rows=rows, seed=trial.seed)
     found: dict[str, list[tuple[bool, float, float]]] = {}
     for _, (_, asked) in zip(range(trial.releases), releases, strict=False):
         alone = asked.proportion("event").conf_int()
@@ -278,7 +290,7 @@ def _spreads(trial: TableOneTrial) -> list[Found]:
         np.floor(rng.exponential(5 + 2 * arm)).clip(0, 40),
         rng.normal(50 + 3 * arm, 20 - 2 * arm).clip(0, 100),
     ]
-    releases = Releases(study, [*columns, arm], rows=5000, seed=crc32(trial.key.encode()))
+    releases = Releases(study, [*columns, arm], rows=5000, seed=trial.seed)
     found: dict[str, list[tuple[bool, float, float]]] = {}
     for _, (sample, asked) in zip(range(trial.releases), releases, strict=False):
         for name, column in zip(("visits", "days", "x"), columns, strict=True):
@@ -331,8 +343,9 @@ def _family(trial: TableOneTrial) -> list[Found]:
     columns = [np.tile(each, 2) for each in (x, y, sex, ill)]
     columns += [np.repeat([0, 1], half), np.tile(arm, 2)]
     columns[2:] = [each.astype(np.int32) for each in columns[2:]]
-    releases = Releases(study, columns, rows=5000, seed=crc32(trial.key.encode()))
+    releases = Releases(study, columns, rows=5000, seed=trial.seed)
     truths = [each.params for each in answer_study(releases.truth())]
+    assert all(np.isfinite(each).all() for each in truths), "an estimate has no truth to hold"
     null = [each.endswith(("by coin", "x coin")) or "coin=b" in each for each in QUESTIONS]
     found: dict[str, list[tuple[bool, float, float]]] = {}
     for _, (_, asked) in zip(range(trial.releases), releases, strict=False):
@@ -386,7 +399,7 @@ def _survival(trial: TableOneTrial, intervals: int = INTERVALS) -> list[Found]:
         lasts = rng.exponential(1 / np.where(arm == 1, ratio, 1.0))
         stays = rng.uniform(0, 3, _PEOPLE)
         time, ill = np.minimum(lasts, stays), ((lasts <= stays) & (lasts < 2)).astype(np.int32)
-        releases = Releases(study, [time, ill, arm], rows=3000, seed=crc32(trial.key.encode()))
+        releases = Releases(study, [time, ill, arm], rows=3000, seed=trial.seed)
         for _, (_, asked) in zip(range(trial.releases), releases, strict=False):
             answer = asked.survival("time", "ill=yes", by="arm")
             rejected = bool(answer.pvalues[-1] <= 0.05)
@@ -419,10 +432,10 @@ def measure(trial: TableOneTrial) -> Found:
 
 
 @cache
-def trials(releases: int) -> list[TableOneTrial]:
+def trials(releases: int, series: int) -> list[TableOneTrial]:
     """Return all trials."""
     return [
-        TableOneTrial(kind, mechanism, epsilon, releases)
+        TableOneTrial(kind, mechanism, epsilon, releases, series)
         for kind in KINDS
         for mechanism in ("gaussian", "laplace")
         for epsilon in ("0.5", "1", "3", "8", *(("100",) if kind == "counts" else ()))
@@ -432,14 +445,27 @@ def trials(releases: int) -> list[TableOneTrial]:
 @click.command()
 @click.option("--releases", default=400, show_default=True, type=click.IntRange(min=2))
 @click.option("--kind", type=click.Choice(list(KINDS)), multiple=True)
+@click.option("--epsilon", multiple=True, help="Trials of this budget alone; may be repeated.")
+@click.option("--series", default=1, show_default=True, type=click.IntRange(min=1))
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1))
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("results/table-one.jsonl"))
-def cli(releases: int, kind: tuple[str, ...], jobs: int, runs: Path) -> None:
+def cli(
+    releases: int,
+    kind: tuple[str, ...],
+    epsilon: tuple[str, ...],
+    series: int,
+    jobs: int,
+    runs: Path,
+) -> None:
     """Simulate releases, and put their cells into the record."""
-    chosen = [each for each in trials(releases) if not kind or each.kind in kind]
+    chosen = [
+        each
+        for each in trials(releases, series)
+        if (not kind or each.kind in kind) and (not epsilon or each.epsilon in epsilon)
+    ]
     found = run_trials(chosen, runs, run=measure, jobs=jobs)
     cells = [each for one in found for each in one["cells"]]
-    known_by = ("kind", "what", "noise", "epsilon")
+    known_by = ("kind", "what", "noise", "epsilon", "series")
     keep_cells(EVIDENCE, cells, known_by=known_by, order=lambda each: [each[n] for n in known_by])
     for each in cells:
         click.echo(each)

@@ -19,9 +19,9 @@ so nothing is said after its beginning.
 Log-rank: ``U_g = sum_j (d_gj - d_j r_gj / r_j)``, without intervals whose noised risk set is not
 above 0, over its deviation: the hypergeometric variance, and that of the noise to first order.
 That ratio is not normal where risk sets are noise. So it stands beside its own law: tables with
-one hazard for all groups and the censoring of each, drawn with the study's noise.
-
-Limits: with more than about 10 intervals and much noise the test rejects too often; take fewer.
+one hazard for all groups and the censoring of each, drawn with the study's noise. They are fitted
+to the nearest counts, so that risk sets fall as those of rows do. Hazards that were cut one by one
+left nobody at risk late: of 1,000 tests of equal hazards in 40 intervals .124 rejected, not .044.
 
 Source: G. Y. Zou and A. Donner, Statist. Med. 27 (2008) 1693-1702; N. Mantel, Cancer Chemother.
 Rep. 50 (1966) 163-170; S. J. Cutler and F. Ederer, J. Chron. Dis. 8 (1958) 699-712; with noise,
@@ -246,7 +246,7 @@ def estimate_log_rank(
     n = round(rows)
     covariance = found.shares.noise.covariance * n * n
     statistic = float(log_rank(n * found.table[None], covariance)[0])
-    null = _draw_null(n * found.table, n, rng)
+    null = draw_null(n * found.table, n, rng)
     units = found.shares.noise.draw_units(DRAWS, rng)
     noise = (found.shares.noise.contributions @ units).T.reshape(null.shape)
     drawn = log_rank(null + n * noise, covariance)
@@ -287,13 +287,12 @@ def log_rank(tables: Array, noise: Array) -> Array:
     return np.asarray((scores * solved).sum(axis=1))
 
 
-def _draw_null(table: Array, n: int, rng: np.random.Generator) -> Array:
+def draw_null(table: Array, n: int, rng: np.random.Generator) -> Array:
     """Draw tables of n rows with one hazard for all groups, shape (draws, G, 2, J)."""
-    events, left, risk = at_risk(table)
-    every = np.maximum(risk.sum(axis=0), 1.0)
-    hazard = np.clip(events.sum(axis=0) / every, 0, 1)
+    events, left, risk = at_risk(nearest_counts(table, n))
+    hazard = events.sum(axis=0) / np.maximum(risk.sum(axis=0), 1.0)
     leaving = np.clip(left / np.maximum(risk - events, 1.0), 0, 1)
-    sizes = np.maximum(risk[:, 0], 0.0) + 1.0
+    sizes = risk[:, 0] + 1.0
     groups, _, size = table.shape
     drawn = np.zeros((DRAWS, groups, 2, size))
     alive = rng.multinomial(n, sizes / sizes.sum(), DRAWS)
@@ -304,6 +303,13 @@ def _draw_null(table: Array, n: int, rng: np.random.Generator) -> Array:
         drawn[:, :, 0, j], drawn[:, :, 1, j] = gone, had
         alive = rest - gone
     return drawn
+
+
+def nearest_counts(noised: Array, n: float) -> Array:
+    """Return the nearest numbers that are not negative and add up to ``n``, of the same shape."""
+    ordered = np.sort(noised, axis=None)[::-1]
+    above = (np.cumsum(ordered) - n) / np.arange(1, ordered.size + 1)  # if so many are above 0
+    return np.asarray(np.maximum(noised - above[ordered > above][-1], 0.0))
 
 
 def survival_sentences(tested: bool) -> Iterator[str]:

@@ -5,13 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from statsmodels.duration.survfunc import survdiff
 
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.share_sets import ShareSet
-from dppca.common.analysis.estimates.survival import SurvivalSet, at_risk, follow_up, log_rank
+from dppca.common.analysis.estimates.survival import (
+    SurvivalSet,
+    at_risk,
+    draw_null,
+    follow_up,
+    log_rank,
+    nearest_counts,
+)
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
@@ -78,6 +86,35 @@ def test_rows_at_risk_are_those_that_leave_then_or_later() -> None:
     assert events.tolist() == [[1, 2, 4]]
     assert left.tolist() == [[5, 3, 2]]
     assert risk.tolist() == [[17, 11, 6]]
+
+
+def test_the_nearest_counts_are_those_of_a_quadratic_programme() -> None:
+    noised = np.array([[[5.0, -3, 2], [9, -0.5, 4]]])
+    found = nearest_counts(noised, 12)
+    assert found.sum() == pytest.approx(12)
+    solved = minimize(
+        lambda x: np.square(x - noised.ravel()).sum(),
+        np.full(6, 2.0),
+        bounds=[(0, None)] * 6,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 12},
+    )
+    assert_allclose(found.ravel(), solved.x, atol=1e-5)
+    assert_allclose(nearest_counts(np.array([[[1.0, 2, 3]]]), 6), [[[1, 2, 3]]])
+
+
+def test_tables_of_the_null_have_rows_at_risk_late_also_where_cells_are_noise() -> None:
+    rng, n, size = np.random.default_rng(5), 3000, 40
+    last = np.minimum(rng.geometric(0.06, n), size) - 1
+    arm, died = (rng.random(n) < 0.3).astype(int), (rng.random(n) < 0.7).astype(int)
+    exact = np.zeros((2, 2, size))
+    np.add.at(exact, (arm, died, last), 1)
+    drawn = [
+        draw_null(exact + 43 * rng.standard_normal(exact.shape), n, rng).mean(axis=0)
+        for _ in range(40)
+    ]
+    risk = at_risk(np.mean(drawn, axis=0))[2].sum(axis=0)
+    assert_allclose(risk[[0, 10]], at_risk(exact)[2].sum(axis=0)[[0, 10]], rtol=0.2)
+    assert 300 < risk[30] < 800, "473 of the rows themselves; hazards cut one by one leave 177"
 
 
 def test_the_life_table_is_that_of_actuaries() -> None:
