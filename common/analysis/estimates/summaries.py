@@ -1,8 +1,9 @@
 """Table 1: each attribute of a study in numbers, for all rows and for each group.
 
-Labels have counts and shares, numbers have mean, standard deviation, median and quartiles. Counts
-of rows are of these rows; all else is about what the answer's scope says. With two groups there is
-a column of differences, the second group less the first.
+Labels have counts and shares; numbers have mean and standard deviation in one row, as journals
+print them, median and quartiles. Counts of rows are of these rows; all else is about what the
+answer's scope says. With two groups there is a column of differences, the second group less the
+first.
 
 A standard deviation of a group needs a table of the number beside its labels
 (`dppca.common.analysis.estimates.spreads`).
@@ -175,14 +176,20 @@ class Summary(EstimateAnswer):
         columns = list(dict.fromkeys(each.group for each in self.cells))
         ends, found = self.conf_int(), dict[tuple[str, str, str], dict[str, str]]()
         notes = dict[str, str]()
+        spread = {each.variable for each in self.cells if each.statistic == "SD"}
         for cell, one, (low, high) in zip(self.cells, self.estimates, ends, strict=True):
-            row = found.setdefault((cell.variable, cell.statistic, cell.label), {})
+            of_both = cell.statistic in ("mean", "SD") and cell.variable in spread
+            statistic = "mean (SD)" if of_both else cell.statistic
+            row = found.setdefault((cell.variable, statistic, cell.label), {})
             if one.refused is not None:
                 mark = notes.setdefault(one.refused.reason, chr(ord("a") + len(notes) % 26))
-                row[cell.group] = f"{_DASH} ({mark})"
+                text = f"{_DASH} ({mark})"
             else:
                 counted = _count(one, self.moments.n_rows) if cell.statistic == "share" else ""
-                row[cell.group] = counted + _shown(one.estimate, low, high, cell)
+                text = counted + _shown(one.estimate, low, high, cell)
+            if cell.statistic == "SD":  # it stands behind the mean, where there is one
+                text = f"{row.get(cell.group, '')} ({text})".strip()
+            row[cell.group] = text
         rows, before = [], ""
         for (variable, statistic, label), values in found.items():
             name = f"{variable}, {label or statistic}" if label or statistic else variable

@@ -52,6 +52,36 @@ def test_the_deviation_of_a_number_holds_that_of_the_rows() -> None:
     assert low <= value <= high
 
 
+def test_a_mean_and_its_deviation_stand_in_one_row_as_in_journals() -> None:
+    found = counted().summary("age", by="sex")
+    shown = [
+        "52.45 [52.03, 52.87] (15.31 [14.61, 15.98])",
+        "48.75 [48.11, 49.39] ([12.5, 16.2])",
+        "56.14 [55.51, 56.78] ([13.1, 16.5])",
+    ]
+    value, low, high = _cell(found, "age", "SD", "", "all")
+    assert f"({value:.2f} [{low:.2f}, {high:.2f}])" in shown[0]
+    text, html = found.summary(), _Cells()
+    html.feed(found.to_html())
+    (line,) = [each for each in text.splitlines() if "age, mean" in each]
+    assert line.startswith("age, mean (SD)")
+    assert [each in line for each in shown] == [True] * 3
+    assert set(shown) <= set(html.seen)
+    assert " & ".join(["age, mean (SD)", *shown]) in found.to_latex()
+    assert "age, SD" not in text
+    assert {row["statistic"] for row in csv.DictReader(io.StringIO(found.to_csv()))} >= {
+        "mean",
+        "SD",
+    }
+
+
+def test_a_deviation_that_is_not_given_by_group_leaves_the_mean_alone() -> None:
+    found = asked().summary("age", by="sex")
+    (line,) = [each for each in found.summary().splitlines() if each.startswith("age, mean (SD)")]
+    assert line.count("[") == 5, "all, its deviation, two groups and their difference"
+    assert line.count("(") == 2
+
+
 class _Cells(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
