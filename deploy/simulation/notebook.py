@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.analysis.estimates.answers import answer_line
+from dppca.common.analysis.estimates.answers import family_lines
 from dppca.common.analysis.estimates.face import estimates
 from dppca.common.analysis.estimates.forecast import ForecastWidth, forecast_widths
 from dppca.common.analysis.estimates.questions import answer_study
@@ -216,9 +216,7 @@ class Simulation:
     @property
     def _questions(self) -> list[str]:
         """Return answers to the study's questions, a line for each."""
-        found = answer_study(estimates(self.released))
-        told = "The study's questions, with 95 % for all of their intervals together:"
-        return [told, *map(answer_line, found)] if found else []
+        return family_lines(answer_study(estimates(self.released)))
 
     def plot_scree(self) -> Chart:
         """Plot the eigenvalues beside the noise edge, and † those without noise."""

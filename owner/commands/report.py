@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dppca.common.analysis.estimates.answers import EstimateAnswer
     from dppca.common.analysis.field.missed import Missed
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
@@ -120,6 +121,7 @@ def compare_with_own_rows(
         summary,
         nothing or "",
         _missed(site, study, synthetic),
+        _own_answers(site, study),
     )
     return compared, draw
 
@@ -131,6 +133,17 @@ def _missed(site: Site, study: Study, synthetic: CodedTable) -> tuple[Missed, ..
     if not components_path(site, study.name).is_file():
         return ()
     return compare_with_release(kept_result(site, study)[0], study, synthetic.columns)
+
+
+def _own_answers(site: Site, study: Study) -> tuple[EstimateAnswer, ...]:
+    """Answer the study's own questions; nothing if this site keeps no components."""
+    from dppca.common.analysis.estimates.face import estimates
+    from dppca.common.analysis.estimates.questions import answer_study
+    from dppca.common.kernel.attestation.results import Published
+
+    if not components_path(site, study.name).is_file():
+        return ()
+    return tuple(answer_study(estimates(Published(study, kept_result(site, study)[0]))))
 
 
 def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:

@@ -42,10 +42,10 @@ def command(
 ) -> None:
     """Compare synthetic rows with this site's own, on one page that stays at this site.
 
-    The page first shows the accuracy, on real rows, of a classifier that was trained on synthetic
-    ones. Then it says how well a classifier distinguishes the two tables, compares single
-    attributes and pairs of them, and measures distances to the nearest record. All of it is
-    computed from raw rows: the page is site-only.
+    The page first answers the study's own questions. Then it shows the accuracy, on real rows, of a
+    classifier that was trained on synthetic ones, says how well a classifier distinguishes the two
+    tables, compares single attributes and pairs of them, and measures distances to the nearest
+    record. All but the answers is computed from raw rows: the page is site-only.
 
     \b
     Example:
@@ -54,6 +54,7 @@ def command(
     """
     from functools import partial
 
+    from dppca.common.analysis.estimates.answers import family_lines
     from dppca.common.pages.rendering import check_report
     from dppca.common.shell.study_header import StudyHeader
     from dppca.owner.commands.interrupt import report_charges
@@ -99,9 +100,11 @@ def command(
             coded_by_rule=compared.faults,
             relations=relations,
             missed=list(compared.missed),
+            questions=compared.documents,
             seconds=round(time.perf_counter() - started, 6),
         )
-        said = "\n".join((*header.lines(), quality_text(report)))
+        own = family_lines(compared.answers)
+        said = "\n".join((*header.lines(), *own, quality_text(report)))
         text = with_counts_line(said, compared.faults, study.name)
         text = f"{compared.nothing}\n{text}" if compared.nothing else text
         emit(report, text, as_json=as_json)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dppca.common.analysis.comparison import Variation
+from dppca.common.analysis.estimates.answers import AnswerDocument
 from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import PathText
@@ -31,6 +32,11 @@ class QualityReport:
     missed: Annotated[
         list[Missed],
         "what the release knows and the synthetic rows miss, the largest difference first; empty "
+        "without components",
+    ]
+    questions: Annotated[
+        tuple[AnswerDocument, ...],
+        "answers to the study's own questions, with intervals for all of them together; empty "
         "without components",
     ]
     seconds: Annotated[float, "time that the command took"]

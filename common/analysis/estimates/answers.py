@@ -444,6 +444,12 @@ def answer_line(answer: EstimateAnswer) -> str:
     return f"{answer.name}: {'; '.join(shown)}"
 
 
+def family_lines(answers: Sequence[EstimateAnswer]) -> list[str]:
+    """Return what says the answers to a study's own questions; nothing where it has none."""
+    told = "The study's questions, with 95 % for all of their intervals together:"
+    return [told, *map(answer_line, answers)] if answers else []
+
+
 def as_family(
     answers: Sequence[EstimateAnswer], method: Literal["bonferroni", "holm"]
 ) -> list[EstimateAnswer]:

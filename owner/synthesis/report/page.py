@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import PAIR_CELLS, Variation, worst
+from dppca.common.analysis.estimates.answers import AnswerDocument, EstimateAnswer
 from dppca.common.analysis.field.missed import Missed, missed_text
 from dppca.common.analysis.loadings import KeptComponent, Mixtures
 from dppca.common.kernel.attestation.claims import use_text
@@ -49,6 +50,7 @@ class Compared:
     the study's, by attribute and label; empty if the site keeps none. ``relations`` describes the
     relations that the release shows; empty if that is not known. ``nothing`` is said first where
     all components may be noise. ``missed`` is what the release knows and the synthetic rows miss.
+    ``answers`` are those to the study's own questions, of what was released alone.
     """
 
     quality: Quality
@@ -60,6 +62,12 @@ class Compared:
     relations: str = ""
     nothing: str = ""
     missed: tuple[Missed, ...] = ()
+    answers: tuple[EstimateAnswer, ...] = ()
+
+    @property
+    def documents(self) -> tuple[AnswerDocument, ...]:
+        """The answers, for JSON."""
+        return tuple(each.document() for each in self.answers)
 
     def values(self) -> dict[str, Any]:
         """Values for the template."""
@@ -73,6 +81,7 @@ class Compared:
             "pairs": _worst(quality.pairs),
             "pair_cells": PAIR_CELLS,
             "quantiles": QUANTILES,
+            "questions": [asdict(each) for each in self.documents],
         }
 
 

@@ -18,7 +18,8 @@ from tests.support.sites import N_ROWS, OwnerSite, make_trained_site
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> OwnerSite:
-    site = make_trained_site(tmp_path_factory.mktemp("made") / "site")[0]
+    folder, asked = tmp_path_factory.mktemp("made"), ["share ill=yes", "table ill colour"]
+    site = make_trained_site(folder / "site", questions=asked)[0]
     assert site.run("synthesize", "site-test", "--rows", "400")[0] == 0
     return site
 
@@ -56,6 +57,11 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     assert document["relations"]["summary"] in text
     assert text.count('src="data:image/svg+xml;base64,') == 2
     assert site.history.length == 0
+    first, table = document["questions"]
+    assert first["estimates"][0]["name"] == "ill=yes"
+    assert first["family"] == 1 + len(table["estimates"]), "adjusted for all of them together"
+    places = [text.index(each) for each in ("The study's questions</h2>", "raw rows.</p>", "pMSE")]
+    assert places == sorted(places), "they come first"
 
 
 def test_another_file_another_target_and_another_page(site: OwnerSite, tmp_path: Path) -> None:
@@ -129,6 +135,11 @@ def test_what_rows_miss_is_in_the_document_on_the_page_and_in_the_text(
     code, text, _ = run_here(owner_cli, "--site", str(site.folder), "report", "site-test")
     assert code == 0
     assert f"warning: {said}: x0 and x1 (7.2)" in text
+    places = [
+        text.index(each)
+        for each in ("with 95 % for all of their", "\nshares of ill=yes: ", "SITE-ONLY")
+    ]
+    assert places == sorted(places), "answers to the study's questions come first"
 
 
 def test_rows_that_were_signed_before_are_judged_too(site: OwnerSite, judged: list[int]) -> None:
