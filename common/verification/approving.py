@@ -131,7 +131,9 @@ def describe_statement(found: ReadProposal) -> str:
     terms, facts = found.statement.terms, found.facts
     lines = [f"Statement {found.statement.sha256[:12]} of site {one_line(terms.owner)}"]
     lines.append(f"It allows, once: {terms.kind.value}")
-    named = terms.model_dump(mode="json", exclude={"version", "kind", "owner"})
+    if terms.also is not None:
+        lines += [f"It allows beforehand, once: {words}" for words in terms.also.words]
+    named = terms.model_dump(mode="json", exclude={"version", "kind", "owner", "also"})
     lines += [f"  {key}: {value}" for key, value in named.items() if value is not None]
     if found.study is not None and terms.kind is StatementKind.CONTRIBUTION:
         lines.append("Checked here: the study has this digest and this price.")

@@ -26,6 +26,7 @@ class ProposedStatement:
 
     statement: Annotated[DigestText, "SHA-256 of the statement"]
     kind: Annotated[str, "what it allows"]
+    also: Annotated[list[str], "what a contribution's statement allows beside it"]
     study: Annotated[str | None, "name of the study; null if it is of none"]
     expires: Annotated[datetime, "when it allows nothing any more"]
     state: Annotated[str, "`waits`, `enough`, `used`, `in force`, `withdrawn`, `expired`, `stale`"]
@@ -342,6 +343,7 @@ def _state(approvals: "Approvals", record: "ProposalRecord", now: datetime) -> P
     return ProposedStatement(
         statement=record.statement.sha256,
         kind=terms.kind.value,
+        also=[] if terms.also is None else terms.also.words,
         study=terms.study,
         expires=record.statement.expires,
         state=state,
@@ -389,5 +391,6 @@ def _text(document: ProposalsDocument, approvals: "Approvals") -> str:
             f"{each.statement[:12]} {each.kind}{study}: {each.state}; signed by {signed}, "
             f"{each.needed} must; until {each.expires:%Y-%m-%d %H:%M} UTC"
         )
+        lines += [f"  beforehand, once: {words}" for words in each.also]
     lines += [f"Written: {path}. To sign it: dppca-verify approve" for path in document.written]
     return "\n".join(lines)

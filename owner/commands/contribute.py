@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.errors import SignatureError
+from dppca.common.kernel.errors import SettingError, SignatureError
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study, require_continues
 from dppca.common.transport.channels import Patience
@@ -65,6 +66,9 @@ from dppca.owner.site.consents import keep_consent, kept_consent
 from dppca.owner.site.kept_studies import acknowledgement_path, find_continued, keep_study, save
 from dppca.owner.site.policy import DataSet, Policy, load_policy
 
+if TYPE_CHECKING:
+    from dppca.common.kernel.consent.statement_terms import Also
+
 AWAY_S = 600.0
 """Seconds that a contribution waits for a curator that is away: its start may take ten minutes."""
 
@@ -74,7 +78,8 @@ class ContributionOptions:
     """What a steward asks to contribute; None for what was left out.
 
     ``digest`` is the study's, from another owner's steward; ``study_file`` the steward's own copy;
-    ``engine`` replaces the policy's engine.
+    ``engine`` replaces the policy's engine. ``also_open``, ``also_publish`` and ``also_rows`` are
+    what people of a site with roles are asked to sign beforehand (`also`).
     """
 
     study_name: str
@@ -82,6 +87,26 @@ class ContributionOptions:
     digest: str | None = None
     study_file: Path | None = None
     engine: str | None = None
+    also_open: bool = False
+    also_publish: str | None = None
+    also_rows: int | None = None
+
+    @property
+    def also(self) -> "Also | None":
+        """What people sign beside the contribution; `SettingError` for a number without forms."""
+        if self.also_rows is not None and self.also_publish is None:
+            raise SettingError("--also-rows is of --also-publish: name the forms of the rows, too")
+        if not self.also_open and self.also_publish is None:
+            return None
+        from dppca.common.kernel.consent.statement_terms import Also, AlsoRows  # rarely asked
+
+        rows = None
+        if self.also_publish is not None:
+            both = self.also_publish == "both"
+            forms = ("coded", "decoded") if both else (self.also_publish,)
+            stated = {"forms": forms, "number": self.also_rows or "result"}
+            rows = AlsoRows.model_validate(stated)
+        return Also(opening=self.also_open, rows=rows)
 
 
 def contribute(
@@ -139,6 +164,11 @@ class AskedContribution:
         """See `AskedRelease`."""
         study, options = self.study, self.options
         require_unsettled(history, study.name, study.digest)
+        also = options.also
+        if also is not None and history.approvals.in_force is None:
+            raise SettingError("--also-open and --also-publish are for a site where people sign")
+        if also is not None and also.opening and self.site.name not in (study.openers or {}):
+            raise SettingError(f"study {study.name} asks this site to open nothing")
         require_pinned(history.approvals, study, self.site.name)
         data_set = choose_data_set(study, history, self.policy, options.data_set_name)
         require_said(study, data_set)
@@ -146,7 +176,7 @@ class AskedContribution:
         if agreement is not None:
             require_allowed(study, agreement.terms, data_set)
             require_verified(study, agreement)
-        return open_contribution(
+        opened = open_contribution(
             self.site,
             self.client,
             study,
@@ -157,6 +187,7 @@ class AskedContribution:
             first=find_first(self.site, self.client, study),
             engine=options.engine,
         )
+        return replace(opened, also=also)
 
     def deliver(
         self,
@@ -232,6 +263,8 @@ class OpenedContribution:
         Agreement on the keys of a study with ``trust: aggregate``; else None.
     engine
         Address of what reads the rows.
+    also
+        What people of a site with roles sign beside it; None for nothing.
     """
 
     site: Site
@@ -243,6 +276,7 @@ class OpenedContribution:
     engine: str
     table: Table
     review: Review
+    also: "Also | None" = None
 
     @property
     def study(self) -> Study:
@@ -252,7 +286,7 @@ class OpenedContribution:
     @property
     def request(self) -> ReleaseRequest:
         """See `OpenedRelease`."""
-        return self.review.request
+        return replace(self.review.request, also=self.also)
 
     @property
     def outline(self) -> Outline:

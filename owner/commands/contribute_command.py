@@ -29,6 +29,19 @@ from dppca.owner.commands.options import (
     metavar="SECONDS",
     help="Longest time to wait for a curator that is away, in each call.",
 )
+@click.option(
+    "--also-open", is_flag=True, help="Where people sign: they sign the opening of its set, too."
+)
+@click.option(
+    "--also-publish",
+    type=click.Choice(["coded", "decoded", "both"]),
+    help="Where people sign: they sign the publishing of synthetic rows in these forms, too.",
+)
+@click.option(
+    "--also-rows",
+    type=click.IntRange(min=1),
+    help="Most rows of each form then; by default as many as `synthesize` draws of the result.",
+)
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
 @prints("dppca.owner.render.contributions:ContributionDocument")
 @click.pass_obj
@@ -43,6 +56,9 @@ def command(folder: Path, /, *, wait: float, yes: bool, as_json: bool, **given: 
     A study with trust: aggregate has the keys of all owners in its document. It needs --digest,
     unless this site has verified these keys before (peers.yaml). The sums leave masked: the curator
     can add them up once enough openers have come, and see no owner's sums.
+
+    Where people sign, each later step waits for them again: --also-open and --also-publish ask them
+    to sign it with the contribution, once and within 90 days. `withdraw` takes it back.
 
     \b
     Example:

@@ -149,12 +149,15 @@ def publish_forms(
     tables: Mapping[Form, FormTable],
     paths: Mapping[Form, Path],
     components_sha256: bytes,
+    *,
+    usual_rows: int,
 ) -> dict[str, int]:
     """Upload each form, give it its path once it is accepted, and return its size in bytes.
 
-    The ledger has an entry of what is sent, before it is. Raise `ConflictError` if this owner has
-    published other rows: those here stay as they are; `ChainError` if the site is locked, and
-    `NotApprovedError` if people of the site have to sign first.
+    The ledger has an entry of what is sent, before it is. ``usual_rows`` are `default_rows`. Raise
+    `ConflictError` if this owner has published other rows: those here stay as they are;
+    `ChainError` if the site is locked, and `NotApprovedError` if people of the site have to sign
+    first.
     """
     sizes: dict[str, int] = {}
     with ExitStack() as opened:
@@ -166,7 +169,7 @@ def publish_forms(
             for form, stream in streams.items()
         }
         with open_ledger(site.ledger, lock=site.lock) as ledger:
-            ledger.publish(study, sent, now=utc_now())
+            ledger.publish(study, sent, now=utc_now(), usual_rows=usual_rows)
         client = opened.enter_context(connect(site))
         bar = opened.enter_context(progress("Publishing", len(tables)))
         for form, stream in streams.items():

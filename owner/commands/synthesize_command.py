@@ -106,7 +106,10 @@ def command(
         )
         decoded = tables.get(Form.DECODED)
         missed = [] if decoded is None else missed_by(decoded, result, study)
-        sizes = publish_forms(site, study, tables, paths, components_sha256) if publish else {}
+        sizes: dict[str, int] = {}
+        if publish:
+            usual = default_rows(site.name, result)
+            sizes = publish_forms(site, study, tables, paths, components_sha256, usual_rows=usual)
     last = tables[forms[-1]]
     drawn = last.drawn
     document = SynthesisDocument(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -60,24 +60,47 @@ ApprovedEntry = Reservation | Ballot | SetOpening | Recovery | Disowning | RowsP
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What one call would enter in the ledger; ``terms`` are those that have a meaning for it."""
+    """What one call would enter in the ledger; ``terms`` are those that have a meaning for it.
+
+    ``largest_rows`` are those of the largest table of synthetic rows, and ``usual_rows`` those that
+    are drawn of its result where nobody says a number; None where only the entry is known.
+    """
 
     kind: StatementKind
     terms: Mapping[str, Any]
     facts: Mapping[str, Any]
+    largest_rows: int | None = None
+    usual_rows: int = 0
 
     def with_facts(self, facts: Mapping[str, Any]) -> Act:
         """Return it with more facts."""
-        return Act(self.kind, self.terms, {**self.facts, **facts})
+        return replace(self, facts={**self.facts, **facts})
 
     def is_of(self, terms: StatementTerms, facts: Mapping[str, Any]) -> bool:
         """Return True if a statement with these terms and facts allows it."""
         return self.is_within(terms, facts) and facts.keys() - self.facts.keys() <= {"salt"}
 
+    def is_beforehand(self, terms: StatementTerms, facts: Mapping[str, Any]) -> bool:
+        """Return True if a contribution's statement allows it, too (`StatementTerms.also`).
+
+        Facts that both have are the same: the place to which it goes, and the policy.
+        """
+        also = terms.also
+        if also is None or self.terms.get("study_digest") != terms.study_digest:
+            return False
+        if any(facts[key] != value for key, value in self.facts.items() if key in facts):
+            return False
+        if self.kind is StatementKind.ROWS and also.rows is not None:
+            most = self.usual_rows if also.rows.number == "result" else also.rows.number
+            is_few = self.largest_rows is None or self.largest_rows <= most
+            n_rows = int(self.facts["published_rows"])
+            return is_few and also.rows.cover(self.facts["forms"], n_rows)
+        return self.kind is StatementKind.OPENING and also.opening
+
     def is_within(self, terms: StatementTerms, facts: Mapping[str, Any]) -> bool:
         """Return True if a statement allows it as far as it is known: facts may be missing here."""
         stated = terms.model_dump()
-        same = all(stated[key] == value for key, value in self.terms.items())
+        same = all(stated.get(key) == value for key, value in self.terms.items())
         absent = _OPTIONAL - self.terms.keys()
         compared = self.facts.keys() - _NEVER_COMPARED
         return (
@@ -109,6 +132,8 @@ def charge_act(request: ReleaseRequest) -> Act:
     }
     if contributes:
         terms["study_digest"] = request.request_digest
+    if request.also is not None:
+        terms["also"] = request.also.model_dump()
     replaced = request.replaced
     facts = {
         "name": request.name,

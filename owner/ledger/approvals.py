@@ -17,7 +17,9 @@ Rules
 3. Under roles an entry that lets something leave, or charges, names a statement of its kind, with
    its terms, signed by enough people, not withdrawn, not expired, and not used before. A charge has
    the statement's `release_id`. An opening may use the statement of its own vote. A recovery uses
-   one statement for all of its entries, each of which stands in it.
+   one statement for all of its entries, each of which stands in it. What a contribution's
+   statement allows beforehand (`also`) may use it after the contribution, each once, until it
+   expires or is withdrawn.
 4. The policy in force is that of the last statement of a policy that enough people signed; the
    first roles bring the first one.
 
@@ -81,6 +83,11 @@ class ProposalRecord:
     def is_open(self) -> bool:
         """True until it is used, in force or withdrawn."""
         return not (self.uses or self.is_withdrawn or self.is_in_force)
+
+    @property
+    def allows_more(self) -> bool:
+        """True if it was used for a contribution, and allows something beside that."""
+        return bool(self.uses and self.statement.terms.also) and not self.is_withdrawn
 
     @property
     def roles(self) -> Roles:
@@ -222,7 +229,8 @@ def _missigned(approvals: Approvals, entry: Approval | Withdrawal) -> str | None
     record = approvals.records.get(entry.proposal)
     if record is None:
         return "its statement was never proposed"
-    if not record.is_open:
+    is_stopped = isinstance(entry, Withdrawal) and record.allows_more
+    if not record.is_open and not is_stopped:
         return "its statement was used or withdrawn before"
     if isinstance(entry, Withdrawal):
         return None
@@ -249,7 +257,8 @@ def _unapproved(approvals: Approvals, entry: ApprovedEntry) -> str | None:
     terms = record.statement.terms
     if isinstance(entry, SetOpening) and _is_of_vote(record, entry):
         return None
-    if not _is_unused(record, entry) or record.is_withdrawn:
+    beforehand = _is_beforehand(record, _plain(entry_act(entry)))
+    if not (beforehand or _is_unused(record, entry)) or record.is_withdrawn:
         return "its statement was used or withdrawn before"
     if not approvals.is_current(record) or not approvals.is_enough(record):
         return "too few people have signed its statement"
@@ -262,7 +271,7 @@ def _unapproved(approvals: Approvals, entry: ApprovedEntry) -> str | None:
         return (
             None if known and terms.kind is StatementKind.RECOVERY else "its statement is of others"
         )
-    same = _plain(entry_act(entry)).is_within(terms, record.facts)
+    same = beforehand or _plain(entry_act(entry)).is_within(terms, record.facts)
     return None if same else "its statement allows something else"
 
 
@@ -277,13 +286,22 @@ def _is_unused(record: ProposalRecord, entry: ApprovedEntry) -> bool:
 
 
 def _is_of_vote(record: ProposalRecord, entry: SetOpening) -> bool:
-    """Return True if a statement was used by the vote for this very set, and by nothing else."""
-    used = record.uses[0] if len(record.uses) == 1 else None
+    """Return True if a statement was used by the vote for this very set, and by no opening."""
+    if any(isinstance(each, SetOpening) for each in record.uses):
+        return False
+    used = next((each for each in record.uses if isinstance(each, Ballot)), None)
     return (
-        isinstance(used, Ballot)
+        used is not None
         and used.key_id == entry.key_id
         and (used.study_digest, used.set_digest) == (entry.study_digest, entry.set_digest)
     )
+
+
+def _is_beforehand(record: ProposalRecord, act: Act) -> bool:
+    """Return True if a contribution was made by a statement that allows an act, too, and once."""
+    if not record.allows_more or not act.is_beforehand(record.statement.terms, record.facts):
+        return False
+    return all(entry_act(each).kind is not act.kind for each in record.uses)
 
 
 def find_consent(approvals: Approvals, act: Act, *, now: datetime) -> ProposalRecord | None:
@@ -305,6 +323,10 @@ def find_consent(approvals: Approvals, act: Act, *, now: datetime) -> ProposalRe
         if approvals.is_enough(record):
             return record
         waiting = waiting or record
+    for record in approvals.records.values():
+        in_time = approvals.is_current(record) and now < record.statement.expires
+        if in_time and approvals.is_enough(record) and _is_beforehand(record, act):
+            return record
     if waiting is not None:
         raise NotApprovedError(
             f"statement {waiting.statement.sha256[:12]} waits for people: "

@@ -372,13 +372,19 @@ class Ledger:
         self._leave(Mark(history.length, history.head, view, roles=roles))
 
     def publish(
-        self, study: "Study", tables: Mapping[str, tuple[int, str]], *, now: datetime
+        self,
+        study: "Study",
+        tables: Mapping[str, tuple[int, str]],
+        *,
+        now: datetime,
+        usual_rows: int = 0,
     ) -> None:
         """Record tables of synthetic rows before they are sent; durable on return.
 
-        ``tables`` has, by form, the number of rows and the SHA-256 of what is sent, hexadecimal.
-        The same tables again have no effect. Raise `ChainError` if the site is locked, and
-        `NotApprovedError` if people have to sign first.
+        ``tables`` has, by form, the number of rows and the SHA-256 of what is sent, hexadecimal;
+        ``usual_rows`` are drawn of this result where nobody says a number. The same tables again
+        have no effect. Raise `ChainError` if the site is locked, and `NotApprovedError` if people
+        have to sign first.
         """
         digest = digest_tables((form, sha256) for form, (_, sha256) in tables.items())
         entry = RowsPublication(
@@ -395,7 +401,9 @@ class Ledger:
             self._require_roles(history)
             if (study.digest, digest) in history.published:
                 return
-            record = self._consent(history, lambda: entry_act(entry), now)
+            largest = max(n_rows for n_rows, _ in tables.values())
+            act = replace(entry_act(entry), largest_rows=largest, usual_rows=usual_rows)
+            record = self._consent(history, lambda: act, now)
             made = replace(entry, sequence=history.length + 1, consent=_digest_of(record))
             self._append(history, made)
 
@@ -556,7 +564,7 @@ class Ledger:
     def _propose(
         self, history: History, act: Act, now: datetime, *, owner: str | None = None
     ) -> str:
-        from dppca.common.kernel.consent.statement_terms import StatementTerms
+        from dppca.common.kernel.consent.statement_terms import MOST_DAYS, StatementTerms
 
         roles = history.approvals.in_force
         if (
@@ -571,18 +579,19 @@ class Ledger:
         facts = canonical_json({**act.facts, "salt": secrets.token_bytes(FACTS_SALT_BYTES).hex()})
         hour = now.replace(minute=0, second=0, microsecond=0)
         values: dict[str, Any] = dict.fromkeys(StatementTerms.model_fields)
+        days = MOST_DAYS if "also" in act.terms else USUAL_DAYS  # the rest comes after the others
         terms = StatementTerms.model_validate(
             {
                 **values,
                 **act.terms,
-                "version": 1,
+                "version": 2 if "also" in act.terms else 1,
                 "kind": act.kind,
                 "owner": owner if roles is None else roles.document.owner,
                 "authority": act.facts["authority_sha256"],
                 "roles_sha256": history.approvals.roles_sha256,
                 "release_id": secrets.token_bytes(RELEASE_ID_BYTES).hex(),
                 "proposed": hour.isoformat(),
-                "expires": (hour + timedelta(days=USUAL_DAYS)).isoformat(),
+                "expires": (hour + timedelta(days=days)).isoformat(),
             }
         )
         statement = write_statement(terms, facts)

@@ -20,6 +20,7 @@ from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.owner.ledger.populations import Account
 
 if TYPE_CHECKING:
+    from dppca.common.kernel.consent.statement_terms import Also
     from dppca.common.kernel.privacy.mechanisms import Calibration
 
 
@@ -80,6 +81,8 @@ class ReleaseRequest:
         Its charge where rows or people are replaced, if the claim is of rows or people added.
     evidence
         What else people of a site with roles sign; None before rows were read.
+    also
+        What they are asked to sign beforehand, with a contribution; None for nothing.
     colluders, honest
         For a masked contribution: owners that may collude with the curator, and owners (this one
         included) on whose shares of the noise ``epsilon`` rests. None if it adds all of the noise.
@@ -102,6 +105,7 @@ class ReleaseRequest:
     key: str = ""
     replaced: PrivacyCost | None = None
     evidence: Evidence | None = field(default=None, compare=False)
+    also: "Also | None" = field(default=None, compare=False)
 
     @classmethod
     def from_calibration(

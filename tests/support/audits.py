@@ -10,6 +10,7 @@ from typing import Any
 from dppca.common.kernel.aggregation.opening import Sums
 from dppca.common.kernel.attestation.envelopes import Claim, SignedFile, sign_file, write_signed
 from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.consent.statement_terms import Also
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.verification.audit.form import AUDIT, AuditDocument, parse_audit
@@ -66,23 +67,28 @@ class AuditedSite:
         return to / AUDIT
 
 
-def make_audited_site(folder: Path, authority: Authority, *, roles: bool = True) -> AuditedSite:
-    """A site with a contribution, a model, a vote, its opening and rows, signed by two people."""
+def make_audited_site(
+    folder: Path, authority: Authority, *, roles: bool = True, also: Also | None = None
+) -> AuditedSite:
+    """A site with a contribution, a model, a vote, its opening and rows, signed by two people.
+
+    They sign what ``also`` says with the contribution.
+    """
     path, lock = ledger_files(folder)
     credentials = authority.issue(Role.OWNER, "hospital")
     with open_ledger(path, lock=lock) as ledger:
         if roles:
             begin_roles(ledger, folder)
-        fill(ledger, roles=roles)
+        fill(ledger, roles=roles, also=also)
     if not roles:
         (folder / "site.yaml").write_text("version: 1\nname: hospital\ncurator: hub:1\n")
     write_credentials(folder, credentials)
     return AuditedSite(folder, authority, credentials)
 
 
-def fill(ledger: Ledger, *, roles: bool) -> None:
-    request = replace(seen(request_of(STUDY)), reading_sha256="d" * 64)
-    model = replace(request, kind=ReleaseKind.MODEL, name="m", request_digest="6" * 64)
+def fill(ledger: Ledger, *, roles: bool, also: Also | None = None) -> None:
+    request = replace(seen(request_of(STUDY)), reading_sha256="d" * 64, also=also)
+    model = replace(request, kind=ReleaseKind.MODEL, name="m", request_digest="6" * 64, also=None)
     ledger.offer(STUDY.name, KEY, now=NOW)
     calls: list[Callable[[], Any]] = [
         lambda: ledger.reserve(request, release_id=b"i" * 16, now=NOW),
@@ -90,8 +96,8 @@ def fill(ledger: Ledger, *, roles: bool) -> None:
         lambda: ledger.vote(STUDY, KEY, SET, now=NOW),
         lambda: ledger.publish(STUDY, {"coded": (5, "7" * 64)}, now=NOW),
     ]
-    for call in calls:
-        if roles:
+    for number, call in enumerate(calls):
+        if roles and (also is None or number < 2):
             sign(ledger, proposed(ledger, call), ANNA, CORA)
         call()
     ledger.open_set(STUDY, KEY, Sums(SET, ((0, b"total"),)), n_owners=3, now=NOW)

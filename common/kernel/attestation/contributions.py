@@ -155,9 +155,21 @@ def require_signatories(study: "Study", release: SignedRelease) -> SignedByPeopl
 def require_opening_people(
     study: "Study", opener: str, set_digest: str, consent: object
 ) -> SignedByPeople | None:
-    """Return the people who have signed what an opener says of a set; else as `require_people`."""
+    """Return the people who have signed what an opener says of a set; else as `require_people`.
+
+    They may have signed it beforehand, with its contribution to this study.
+    """
     terms = {"study_digest": study.digest, "content_digest": set_digest}
-    return require_people(study, opener, None, consent, kind=StatementKind.OPENING, terms=terms)
+    beforehand = {"kind": StatementKind.CONTRIBUTION, "study": study.name}
+    return require_people(
+        study,
+        opener,
+        None,
+        consent,
+        kind=StatementKind.OPENING,
+        terms=terms,
+        beforehand={**beforehand, "study_digest": study.digest},
+    )
 
 
 def require_people(
@@ -168,10 +180,12 @@ def require_people(
     *,
     kind: StatementKind,
     terms: Mapping[str, object],
+    beforehand: Mapping[str, object] | None = None,
 ) -> SignedByPeople | None:
     """Return the people of an owner who have signed something; None if nobody is pinned.
 
-    ``terms`` are what a statement says of it beside its noise, of which an opening has none. Raise
+    ``terms`` are what a statement says of it beside its noise, of which an opening has none;
+    ``beforehand`` are those of a contribution that allows it (`require_consent`). Raise
     `SignatureError` if the study asks for more, or `ReceiptError` if it asks for nothing and
     something is there.
     """
@@ -187,7 +201,12 @@ def require_people(
     if receipt is not None:
         asked["release_id"] = receipt.release_id
     return require_consent(
-        consent, owner=owner, roles_sha256=pin.roles, needed=pin.needed, terms=asked
+        consent,
+        owner=owner,
+        roles_sha256=pin.roles,
+        needed=pin.needed,
+        terms=asked,
+        beforehand=beforehand,
     )
 
 

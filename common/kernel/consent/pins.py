@@ -69,12 +69,19 @@ def write_chain(pinned: Roles, later: Sequence[tuple[Roles, Signed]]) -> list[di
 
 
 def require_consent(
-    consent: object, *, owner: str, roles_sha256: str, needed: int, terms: Mapping[str, object]
+    consent: object,
+    *,
+    owner: str,
+    roles_sha256: str,
+    needed: int,
+    terms: Mapping[str, object],
+    beforehand: Mapping[str, object] | None = None,
 ) -> SignedByPeople:
     """Check what a receipt holds against a pin; return who has signed.
 
-    ``terms`` are those of `StatementTerms` that follow from the receipt. Raise `SignatureError`
-    naming the owner, and what is missing.
+    ``terms`` are those of `StatementTerms` that follow from the receipt; ``beforehand`` those of a
+    contribution whose statement allows this opening, too. Raise `SignatureError` naming the owner,
+    and what is missing.
     """
     if consent is None:
         raise SignatureError(
@@ -88,7 +95,9 @@ def require_consent(
             f"what people at {owner} have signed is damaged, or not by the roles that the study "
             f"pins{why}"
         ) from error
-    stated = statement.terms.model_dump()
+    stated, also = statement.terms.model_dump(), statement.terms.also
+    if beforehand is not None and also is not None and also.opening:
+        terms = beforehand
     asked: dict[str, object] = {**terms, "owner": owner, "roles_sha256": roles.sha256}
     wrong = sorted(key for key, value in asked.items() if stated[key] != value)
     if wrong:

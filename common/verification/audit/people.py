@@ -51,6 +51,11 @@ class _Record:
     def is_open(self) -> bool:
         return not (self.uses or self.is_withdrawn or self.is_in_force)
 
+    @property
+    def allows_more(self) -> bool:
+        """Return True if it was used for a contribution, and allows something beside that."""
+        return bool(self.uses and self.statement.terms.also) and not self.is_withdrawn
+
 
 @dataclass(frozen=True, slots=True)
 class SignedEntry:
@@ -128,7 +133,7 @@ class SignedRecord:
 
     def _sign(self, entry: AuditedEntry) -> str | None:
         record = self._records[entry.proposal or ""]
-        if not record.is_open:
+        if not record.is_open and not (entry.kind == "withdrawn" and record.allows_more):
             return "its statement was used or withdrawn before"
         if entry.kind == "withdrawn":
             record.is_withdrawn = True
@@ -188,6 +193,8 @@ class SignedRecord:
             return "too few people have signed it"
         if not self._is_in_time(record, entry):
             return "its signatures had expired"
+        if _is_beforehand(record, entry):
+            return None
         if record.is_withdrawn or not _is_unused(record, entry):
             return "its signatures were withdrawn, or used for something else"
         kind, asked = _asked(entry)
@@ -253,13 +260,29 @@ def _is_unused(record: _Record, entry: AuditedEntry) -> bool:
     )
 
 
+def _is_beforehand(record: _Record, entry: AuditedEntry) -> bool:
+    """Return True if a contribution's statement allows an entry, too, and nothing did it before."""
+    also, kind = record.statement.terms.also, _KINDS.get(entry.kind)
+    if also is None or not record.allows_more:
+        return False
+    if entry.study_digest != record.statement.terms.study_digest:
+        return False
+    if any(_KINDS.get(each.kind) is kind for each in record.uses):
+        return False
+    if kind is StatementKind.ROWS:
+        return also.rows is not None and also.rows.cover(entry.forms, entry.n_rows)
+    return kind is StatementKind.OPENING and also.opening
+
+
 def _is_of_vote(record: _Record, entry: AuditedEntry) -> bool:
     """Return True if an opening is of the vote that the statement was used for."""
-    if entry.kind != "open" or len(record.uses) != 1:
+    if entry.kind != "open" or any(each.kind == "open" for each in record.uses):
         return False
-    vote = record.uses[0]
+    vote = next((each for each in record.uses if each.kind == "vote"), None)
+    if vote is None:
+        return False
     named = (vote.opener_key, vote.study_digest, vote.set_digest)
-    return vote.kind == "vote" and named == (
+    return named == (
         entry.opener_key,
         entry.study_digest,
         entry.set_digest,

@@ -18,10 +18,12 @@ from dppca.common.kernel.attestation.envelopes import (
     write_signed,
 )
 from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import NotApprovedError, SettingError, SignatureError, StudyError
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
+from dppca.common.verification.approving import describe_statement, read_proposal
 from dppca.common.verification.cli import cli as verify
 from dppca.common.verification.files import verification_text, verify_file
 from dppca.owner.commands.opening import OpeningRun
@@ -290,6 +292,47 @@ def test_an_opener_whose_people_a_study_pins_opens_nothing_without_them(
     text = verification_text(verify_file(path, ca=(pinned.folder / "ca.pem").read_bytes()))
     assert f"opening signed by 2 of 3 people of {pinned.name}" in text
     assert unchecked_predicate(read_envelope(path))["sum"]["consents"].keys() == {pinned.name}
+
+
+def test_what_people_sign_with_a_contribution_opens_its_set_and_publishes_its_rows(
+    curator: Curator, tmp_path: Path, keys: Path
+) -> None:
+    """Cases 40 and 41: they sign once; another form of rows is asked for again."""
+    sites = [make_enrolled_site(curator, tmp_path, **MASKED) for _ in range(3)]
+    pinned, other, _ = sites
+    begin(pinned, keys)
+    pin = {"needed": 2, "roles": pinned.run("proposals")[1]["roles_sha256"]}
+    study = study_of_sites(sites, n_openers=2, signatories={pinned.name: pin})
+    curator.operator().create(study)
+    federation = MaskedFederation(curator, sites, study)
+    plain = ("contribute", study.name, "--yes", "--digest", study.digest)
+    asked = (*plain, "--also-open", "--also-publish", "coded", "--also-rows", "50")
+    code, said = error_of(other.run(*asked))
+    assert (code, "where people sign" in said) == (SettingError.exit_code, True)
+    federation.contribute(*sites[1:])
+    assert error_of(pinned.run(*asked))[0] == NOT_APPROVED
+    (statement,) = waiting(pinned, tmp_path / "to-read")
+    assert "beforehand, once: vote for and open the one set" in described(statement)
+    assert len(pinned.run("proposals")[1]["statements"][-1]["also"]) == 2
+    approve(pinned, keys, "anna", "bert")
+    assert pinned.run(*plain)[0] == 0
+    wait_until(lambda: federation.state() != "open")
+    for site in federation.openers:
+        assert site.run("open", study.name)[0] == 0
+    assert pinned.run("components", study.name, "--wait", "60")[0] == 0
+    path = pinned.folder / "studies" / study.name / "components.npz"
+    code, report = pinned.run("verify", str(path))
+    assert (code, [each["owner"] for each in report["opening_signatories"]]) == (0, [pinned.name])
+    rows = ("synthesize", study.name, "--publish", "--form")
+    assert error_of(pinned.run(*rows, "coded", "--rows", "51"))[0] == NOT_APPROVED
+    shutil.rmtree(path.parent / ".unpublished", ignore_errors=True)
+    assert error_of(pinned.run(*rows, "decoded", "--rows", "50"))[0] == NOT_APPROVED
+    assert pinned.run(*rows, "coded", "--rows", "50")[0] == 0
+    assert pinned.entries.count("published") == 1
+
+
+def described(statement: Path) -> str:
+    return describe_statement(read_proposal(statement.read_bytes(), now=utc_now()))
 
 
 def read_stated_claims(path: Path) -> dict[str, Any]:

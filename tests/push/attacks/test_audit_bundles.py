@@ -10,6 +10,7 @@ import pytest
 
 from dppca.common.kernel.attestation.envelopes import SUFFIX, Claim, sign_file, write_signed
 from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.consent.statement_terms import Also, AlsoRows
 from dppca.common.kernel.documents.values import canonical_json
 from dppca.common.kernel.errors import (
     AlteredError,
@@ -41,6 +42,12 @@ def audited(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> A
 def bundle(audited: AuditedSite, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its first export."""
     return audited.export(tmp_path_factory.mktemp("bundle") / "first")
+
+
+@pytest.fixture(scope="module")
+def beforehand(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> AuditedSite:
+    also = Also(opening=True, rows=AlsoRows(forms=("coded",), number=5))
+    return make_audited_site(tmp_path_factory.mktemp("also") / "site", authority, also=also)
 
 
 @pytest.fixture
@@ -268,6 +275,48 @@ def test_what_left_without_its_signatures_is_named(
     assert tuple(each.entry for each in lacking) == report.unsigned
     assert [each.lacks or "" for each in lacking if said in (each.lacks or "")], lacking
     assert len(report.unsigned) <= 2
+
+
+def _of_contribution(kind: str, **changes: Any) -> Bend:
+    """Something that was signed with its own statement, under the contribution's."""
+
+    def bend(document: dict[str, Any]) -> None:
+        mine = entry_of(document, "reserve")["consent"]
+        entry_of(document, kind).update(consent=mine, **changes)
+
+    return bend
+
+
+BEFOREHAND: dict[str, tuple[Bend | None, str]] = {
+    "as it was signed": (None, ""),
+    "more rows": (_of("published", n_rows=6), "used for something else"),
+    "another form": (_of("published", forms="decoded"), "used for something else"),
+    "another study": (_of("published", study_digest="8" * 64), "used for something else"),
+    "another study's key": (_of("vote", study_digest="8" * 64), "used for something else"),
+    "an opening of another set": (_of("open", set_digest="8" * 64), "used for something else"),
+    "too late": (_of("published", time="2026-09-02T03:04:05+00:00"), "had expired"),
+}
+
+
+@pytest.mark.parametrize("what", BEFOREHAND)
+def test_what_was_signed_beforehand_is_found_and_nothing_else(
+    beforehand: AuditedSite, tmp_path: Path, what: str
+) -> None:
+    bend, said = BEFOREHAND[what]
+    bundle = beforehand.export(tmp_path / "bundle")
+    if bend is None:
+        assert beforehand.check(bundle).unsigned == ()
+        return
+    report = beforehand.check(beforehand.bent(bundle, bend, tmp_path / "bent"))
+    assert [each for each in report.releases if said in (each.lacks or "")], report.releases
+
+
+def test_a_plain_contribution_allows_no_opening_and_no_rows(
+    audited: AuditedSite, bundle: Path, tmp_path: Path
+) -> None:
+    for kind in ("vote", "published"):
+        bent = audited.bent(bundle, _of_contribution(kind), tmp_path / kind)
+        assert audited.check(bent).unsigned
 
 
 def test_a_record_that_does_not_continue_the_one_that_was_kept_is_refused(

@@ -68,7 +68,7 @@ def consent(
 ) -> dict[str, Any]:
     """What people of an opener signed of a set, as its site sends it."""
     terms = {
-        **dict.fromkeys(StatementTerms.model_fields),
+        **{key: None for key in StatementTerms.model_fields if key != "also"},
         "version": 1,
         "kind": "opening",
         "owner": opener,
@@ -107,6 +107,15 @@ class PinnedRecords(MaskedRecords):
 
 PLAIN = PinnedRecords(make_masked_study(signatories=pins(OPENER)))
 SPARE = PinnedRecords(make_masked_study(4, 4, spares=1, signatories=pins(OPENER)))
+BEFOREHAND = {
+    "version": 2,
+    "kind": "contribution",
+    "content_digest": "e" * 64,
+    "epsilon": "1",
+    "honest": 3,
+    "also": {"opening": True, "rows": None},
+}
+PUBLISHES = {"opening": False, "rows": {"forms": ["coded"], "number": 1}}
 Forge = Callable[[PinnedRecords], bytes]
 
 
@@ -144,6 +153,21 @@ FORGED: dict[str, tuple[Forge, type[Exception], str]] = {
         lambda of: of.consent(OPENER, ANNA, BERT, honest=3),
         SignatureError,
         "honest",
+    ),
+    "a contribution that opens another study's set": (
+        lambda of: of.consent(OPENER, ANNA, BERT, **BEFOREHAND | {"study_digest": "c" * 64}),
+        SignatureError,
+        "release: study_digest",
+    ),
+    "a contribution by one that opens": (
+        lambda of: of.consent(OPENER, ANNA, **BEFOREHAND),
+        SignatureError,
+        "1 of 3 people",
+    ),
+    "a contribution that publishes": (
+        lambda of: of.consent(OPENER, ANNA, BERT, **BEFOREHAND | {"also": PUBLISHES}),
+        SignatureError,
+        "content_digest, epsilon, honest, kind",
     ),
     "another opener's": (
         lambda of: of.consent(OTHER, ANNA, BERT),
@@ -199,6 +223,17 @@ def test_what_two_people_signed_is_taken_once_with_the_vote_or_the_opening() -> 
     opening = PLAIN.opening(OPENER).without_total()
     opened, verdict = store_opening(PLAIN.sealed, OPENER, header, opening, now=NOW)
     assert (verdict, len(opened.consents)) == (OpeningDecision.ACCEPT, 1)
+
+
+def test_what_two_people_signed_beforehand_with_the_contribution_opens_its_set() -> None:
+    content = SPARE.consent(OPENER, ANNA, CORA, **BEFOREHAND)
+    vote = SPARE.vote(OPENER).to_bytes()
+    voted = store_vote(SPARE.sealed, OPENER, vote, now=NOW, consent=content)
+    assert [each.content for each in voted.consents] == [content]
+    header = opening_header(PLAIN, PLAIN.consent(OPENER, ANNA, BERT, **BEFOREHAND))
+    opening = PLAIN.opening(OPENER).without_total()
+    _, verdict = store_opening(PLAIN.sealed, OPENER, header, opening, now=NOW)
+    assert verdict is OpeningDecision.ACCEPT
 
 
 def test_openers_sign_under_no_older_roles_than_the_curator_has_seen() -> None:
@@ -311,6 +346,9 @@ def test_verifiers_refuse_a_sum_that_an_opener_opened_alone(authority: Authority
     assert checked.signatories == ()
     evidence = replace(done.evidence, consents={ABSENT: signed})
     assert len(done.signed(evidence=evidence).envelope) < largest_envelope(study)
+    beforehand = consent(study, ABSENT, digest, ANNA, BERT, **BEFOREHAND)
+    (people,) = _verified(done, {ABSENT: beforehand}).opening_signatories
+    assert people == SignedByPeople(ABSENT, 2, 3, 1)
     for consents, error, said in (
         ({}, SignatureError, "lacks signatures"),
         ({ABSENT: consent(study, ABSENT, digest, ANNA)}, SignatureError, "1 of 3 people"),

@@ -23,7 +23,7 @@ from tests.support.people import ANNA
 
 FACTS = canonical_json({"salt": "ab" * 32, "policy_sha256": "1" * 64})
 STATED: dict[str, Any] = {
-    **dict.fromkeys(StatementTerms.model_fields),
+    **{key: None for key in StatementTerms.model_fields if key != "also"},
     "version": 1,
     "kind": StatementKind.POLICY,
     "owner": "hospital",
@@ -62,6 +62,8 @@ def test_a_statement_is_read_as_it_was_written() -> None:
         {"expires": "2026-01-02T03:00:00+00:00"},
         {"expires": "2026-04-03T03:00:00+00:00"},
         {"more": None},
+        {"also": None},
+        {"also": {"opening": True, "rows": None}},
     ],
     ids=str,
 )
