@@ -48,7 +48,7 @@ def cli(
 
     NAME is a data set (nltcs, demo, adult) for synthetic rows, pca for components of one table,
     laws for these and a covariance under each law, parties for components of several parties'
-    tables, or estimates for intervals.
+    tables, estimates for intervals, or regressions for six of one study.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.experiment import cells_text, fill_tables, markdown_table
-from benchmarks.rivals import estimates, laws, parties, pca, synthetic
+from benchmarks.rivals import estimates, laws, parties, pca, regressions, synthetic
 from benchmarks.rivals.cells import RivalRun
 from benchmarks.rivals.component_tables import SMALL_ROWS
 from benchmarks.rivals.neighbours import Neighbours
@@ -18,7 +18,13 @@ from benchmarks.synthesis.trials import REAL
 from dppca.common.kernel.errors import SettingError
 
 JSON_FILE, PAGE = ROOT / "docs/evidence/comparison.json", ROOT / "docs/explanation/comparison.md"
-_MODULES = {"pca": pca, "laws": laws, "parties": parties, "estimates": estimates}
+_MODULES = {
+    "pca": pca,
+    "laws": laws,
+    "parties": parties,
+    "estimates": estimates,
+    "regressions": regressions,
+}
 NAMES = (*synthetic.SUBJECTS, *_MODULES)
 _TABLES = {
     "singles": "one-way",
@@ -86,6 +92,7 @@ def page(sections: Mapping[str, Mapping[str, Any]]) -> str:
         "laws": _laws_table(found["laws"]),
         "parties": _parties_table(found["parties"]),
         "estimates": _interval_table(sections["estimates"]["cells"], whole=False),
+        "regressions": _slope_table(sections["regressions"]["cells"], ("1",)),
     }
     return fill_tables(PAGE, tables)
 
@@ -129,7 +136,7 @@ def _added_table(found: Mapping[str, _Cells]) -> str:
 
 def _replaced_table(found: Mapping[str, _Cells]) -> str:
     """Two-way tables of one owner's and several owners' rows under our relation."""
-    columns = [("nltcs", "0.1"), ("nltcs", "1"), *(("adult", each) for each in ("0.1", "0.2", "1"))]
+    columns = [("nltcs", "0.1"), *(("adult", each) for each in ("0.1", "0.2", "1"))]
     replaced = str(Neighbours.REPLACED)
     rows = []
     for who in synthetic.CONTESTANTS:
@@ -144,7 +151,7 @@ def _replaced_table(found: Mapping[str, _Cells]) -> str:
 def _laws_table(cells: _Cells) -> str:
     """What three components capture and the covariance's error, by law and library."""
     small = laws.SMALL.format("8", SMALL_ROWS)
-    columns = [(small, "0.1"), (small, "0.2"), ("104 columns", "0.2")]
+    columns = [(small, "0.1"), ("104 columns", "0.2")]
     rows = []
     for who in (pca.EXACT, pca.RANDOM, *laws.OURS, *pca.GUESTS):
         row = [who]
@@ -159,7 +166,7 @@ def _laws_table(cells: _Cells) -> str:
 
 def _parties_table(cells: _Cells) -> str:
     """Ten parties' components."""
-    columns = [("nltcs", "0.2"), ("adult", "0.2"), ("adult", "1")]
+    columns = [("nltcs", "0.2"), ("adult", "0.2")]
     return _captured_table(cells, parties.CONTESTANTS, columns, 10)
 
 
@@ -169,15 +176,16 @@ def _interval_table(cells: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
     The ``whole`` table has every epsilon and the seconds, too; the page has those that decide.
     """
     rows = []
+    shown = {name: text for name, text in estimates.SHOWN.items() if whole or name != "age"}
     for cell in cells:
         if not whole and (
             cell["contestant"] not in estimates.ON_PAGE or cell["epsilon"] not in ("", "1")
         ):
             continue
         added = " (added)" if cell["neighbours"] == estimates.ADDED else ""
-        row = [cell["contestant"] + added, *(_interval(cell, each) for each in estimates.SHOWN)]
+        row = [cell["contestant"] + added, *(_interval(cell, each) for each in shown)]
         rows.append([*row, cell["epsilon"], _mean(cell.get("seconds"), 2)] if whole else row)
-    header = ["interval of", *estimates.SHOWN.values(), *(("ε", "seconds") if whole else ())]
+    header = ["interval of", *shown.values(), *(("ε", "seconds") if whole else ())]
     return markdown_table(header, rows)
 
 
@@ -188,6 +196,30 @@ def _interval(cell: Mapping[str, Any], question: str) -> str:
     if question in cell.get("needed", {}):
         return f"none, {cell['needed'][question][0]:.2f}"
     return "–"
+
+
+def _slope_table(cells: Sequence[Mapping[str, Any]], epsilons: Sequence[str]) -> str:
+    """Error, coverage and median width of slopes by kind and epsilon; a line for each maker."""
+    makers: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for cell in cells:
+        added = " (added)" if cell["neighbours"] == regressions.ADDED else ""
+        makers.setdefault(cell["contestant"] + added, {})[cell["epsilon"]] = cell
+    rows = []
+    for who, known in makers.items():
+        found = [known.get(epsilon, known.get("", {})) for epsilon in epsilons]
+        row = [_slopes(each, kind) for each in found for kind in regressions.KINDS]
+        rows.append([who, *row, _mean(found[0].get("seconds"), 1)])
+    columns = (f"{kind}, ε = {each}" for each in epsilons for kind in regressions.KINDS)
+    return markdown_table(["slopes of", *columns, "seconds"], rows)
+
+
+def _slopes(cell: Mapping[str, Any], kind: str) -> str:
+    if kind not in cell.get("error", {}):
+        return "–"
+    error = f"{cell['error'][kind][0]:.3f}"
+    if kind not in cell["covers"]:
+        return f"{error}; none"
+    return f"{error}; {cell['covers'][kind][0]:.2f}, {cell['width'][kind][0]:.2f}"
 
 
 def _captured_table(
@@ -211,6 +243,8 @@ def section_text(name: str, section: Mapping[str, Any]) -> str:
         tables = _synthetic_table(cells)
     elif name == "estimates":
         tables = _interval_table(cells, whole=True)
+    elif name == "regressions":
+        tables = _slope_table(cells, regressions.EPSILONS)
     elif name == "laws":
         tables = _every_law(cells)
     else:

@@ -100,7 +100,7 @@ def test_a_kept_section_says_how_it_was_measured_and_is_on_the_page() -> None:
     kept = json.loads(page.JSON_FILE.read_text())["nltcs"]
     assert kept["how"].startswith("DPPCA is a study")
     assert (len(kept["cells"]), kept["machine"]) == (2, MACHINE)
-    assert "| DPPCA | 1 | – | – |" in page.PAGE.read_text()
+    assert "| DPPCA | 1 | – |" in page.PAGE.read_text()
 
 
 @pytest.mark.usefixtures("committed")
