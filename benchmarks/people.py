@@ -49,12 +49,12 @@ from dppca.common.analysis.estimates.release import ReconciledMoments, expected_
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.study_file import study_from_document
 from dppca.common.kernel.errors import TooFewRowsError
-from dppca.common.kernel.moments.moments import unpack
+from dppca.common.kernel.moments.moments import unpack, unpack_tables
 from dppca.common.kernel.privacy.counted_rows import require_rows, split_rows
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.schema import Column, encode
+from dppca.common.kernel.schema import Column, encode, find_cells
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import run
 
@@ -63,10 +63,16 @@ POPULATION, SAMPLE, OWNERS, RELEASES, PART = 40_000, 6_000, 3, 400, 100
 WORLDS = ("one-row", "half", "between", "within")
 CAPS = (1, 3, 5, 8, 12)
 TABLES = {"mean 3, most 32": (3.0, 32), "mean 4, most 59": (4.0, 59)}
+_TABLE = {"table": ["ill", "sex", "region"]}
 KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "c = 1, epsilon 50": ("50", {}),  # small noise: sampling decides
     "c = 1, secret, epsilon 2": ("2", {"neighbours": "added"}),
     "c = 3, secret, epsilon 2": ("2", {"neighbours": "added", "rows_counted": 3}),
+    "c = 1, a table, epsilon 50": ("50", {"tables": [_TABLE]}),
+    "c = 3, a table, secret, epsilon 50": (
+        "50",
+        {"tables": [_TABLE], "neighbours": "added", "rows_counted": 3},
+    ),
 }
 ATTRIBUTES = (
     numeric_attribute("x", 0, 100),
@@ -88,6 +94,23 @@ QUESTIONS: Mapping[str, Callable[[Estimates], EstimateAnswer]] = {
     "OLS": lambda asked: asked.ols("score", ["x", "sex", "region=east"]),
     "correlation": lambda asked: asked.correlation("x", "score"),
 }
+
+OF_TABLES: Mapping[str, Callable[[Estimates], EstimateAnswer]] = {
+    "OLS of a label": lambda asked: asked.ols("ill=yes", ["sex", "region"]),
+    "OLS of a rare label": lambda asked: asked.ols("region=west", ["sex", "ill"]),
+    "OLS of a label, bound": lambda asked: asked.ols(
+        "ill=yes", ["sex", "region"], variance="bound"
+    ),
+    "OLS of a rare label, bound": lambda asked: asked.ols(
+        "region=west", ["sex", "ill"], variance="bound"
+    ),
+}
+"""Questions of studies with a table, from which the sandwich is computed."""
+
+
+def questions_of(kind: str) -> Mapping[str, Callable[[Estimates], EstimateAnswer]]:
+    """Return what is asked of a study."""
+    return OF_TABLES if "a table" in kind else QUESTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +166,13 @@ def person_vectors(study: Study, world: World) -> NDArray[np.float64]:
     starts = np.cumsum(world.k) - world.k
     weights = np.minimum(1, c / world.k)
     vectors = np.add.reduceat(rows * np.repeat(weights, world.k)[:, None], starts, axis=0)
+    person, of_row = np.repeat(np.arange(len(world.k)), world.k), np.repeat(weights, world.k)
+    for (size, unit), cells in zip(
+        layout.counts, find_cells(study.table, world.columns), strict=True
+    ):
+        counted = np.zeros((len(world.k), size))
+        np.add.at(counted, (person, cells), of_row * float(unit))
+        vectors = np.hstack([vectors, counted])
     if not layout.with_count:
         return vectors
     counts = np.minimum(world.k, c)[:, None] * float(layout.count_unit)
@@ -165,7 +195,11 @@ class PeopleReleases:
         moments = self._moments(self._vectors.sum(axis=0), int(self._weights.sum()))
         entry = replace(moments.noise.entry, deviation=0.0, of_rows=0.0)
         noise = MomentNoise(moments.noise.layout, entry)
-        return Estimates(replace(moments, noise=noise), EstimateScope(True))
+        counts = (
+            replace(each, entry=replace(each.entry, deviation=0.0, of_rows=0.0))
+            for each in moments.counts
+        )
+        return Estimates(replace(moments, noise=noise, counts=tuple(counts)), EstimateScope())
 
     def draw(self, seed: int) -> Estimates | None:
         """Return the estimates of a sample; None where its noised number is too small."""
@@ -187,9 +221,14 @@ class PeopleReleases:
             rows = split_rows(n, OWNERS)
             self._expected = {n: expected_moments(self._study, self._calibration, rows)}
         base = self._expected[n]
-        mean, second = unpack(np.rint(packed).astype(np.int64), n, self._study.table.layout)
+        layout, whole = self._study.table.layout, np.rint(packed).astype(np.int64)
+        mean, second = unpack(whole, n, layout)
         assert mean is not None
-        return replace(base, matrix=base.noise.reconcile(border(mean, second)))
+        counts = tuple(
+            replace(known, shares=np.asarray(found).reshape(known.shares.shape))
+            for known, found in zip(base.counts, unpack_tables(whole, n, layout), strict=True)
+        )
+        return replace(base, matrix=base.noise.reconcile(border(mean, second)), counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,27 +245,34 @@ def cover(trial: PeopleTrial) -> Found:
     epsilon, schema = KINDS[trial.kind]
     study = make_people_study(epsilon, **schema)
     releases = PeopleReleases(study, make_world(trial.world, POPULATION, seed=7))
-    truth = {name: ask(releases.truth).params for name, ask in QUESTIONS.items()}
-    found = {name: [0, 0] for name in QUESTIONS}
-    refused = 0
+    questions = questions_of(trial.kind)
+    truth = {name: ask(releases.truth).params for name, ask in questions.items()}
+    found = {name: [0, 0] for name in questions}
+    widths, refused = dict.fromkeys(questions, 0.0), 0
     for seed in range(trial.part * PART, (trial.part + 1) * PART):
         asked = releases.draw(seed + 1)
         if asked is None:
             refused += 1
             continue
-        for name, ask in QUESTIONS.items():
+        for name, ask in questions.items():
             low, high = ask(asked).conf_int().T
+            widths[name] += float(np.nanmean(high - low))
             given = ~np.isnan(low) & ~np.isnan(truth[name])
             found[name][0] += int(((low <= truth[name]) & (truth[name] <= high))[given].sum())
             found[name][1] += int(given.sum())
-    return {"world": trial.world, "kind": trial.kind, "refused": refused, "found": found}
+    told = {"world": trial.world, "kind": trial.kind, "refused": refused, "found": found}
+    given = max(PART - refused, 1)
+    return told | {"widths": {name: total / given for name, total in widths.items()}}
 
 
 def coverage_cells(runs: Sequence[Found]) -> list[Found]:
     """Return the share of intervals that hold the truth, for each world and unit."""
     cells = []
     for (world, kind), group in group_runs(runs, ("world", "kind")).items():
-        sums = {name: np.sum([each["found"][name] for each in group], axis=0) for name in QUESTIONS}
+        sums = {
+            name: np.sum([each["found"][name] for each in group], axis=0)
+            for name in questions_of(kind)
+        }
         held, given = np.sum(list(sums.values()), axis=0)
         cells.append(
             {
@@ -237,6 +283,10 @@ def coverage_cells(runs: Sequence[Found]) -> list[Found]:
                 "refused": sum(each["refused"] for each in group),
                 "pooled": round(float(held / given), 4),
                 **{name: round(float(a / b), 4) if b else None for name, (a, b) in sums.items()},
+                "widths": {
+                    name: round(float(np.mean([each["widths"][name] for each in group])), 4)
+                    for name in sums
+                },
             }
         )
     return cells

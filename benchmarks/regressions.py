@@ -1,4 +1,4 @@
-"""Coverage of adjusted odds ratios: ``python -m benchmarks.regressions``.
+"""Coverage of adjusted odds ratios and marginal effects: ``python -m benchmarks.regressions``.
 
 Each release draws 15,000 rows with replacement from a public table, which is the population, dealt
 to three owners, with the noise of the product. Asked are log odds of a few related regressors from
@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.covariance_noise import LAWS
-from benchmarks.experiment import Found, KeyedTrial, group_runs, page_options, read_runs, run_trials
+from benchmarks.experiment import (
+    Found,
+    KeyedTrial,
+    group_runs,
+    keep_cells,
+    page_options,
+    read_runs,
+    run_trials,
+)
 from benchmarks.releases import label_attribute, pool, state_study
 from benchmarks.studies import DATA_SETS, ROOT, PublicData, data_folder, parse_rows
 from dppca.common.analysis.estimates.face import estimates
@@ -39,6 +47,8 @@ EVIDENCE = ROOT / "docs/evidence/regressions.json"
 ROWS, OWNERS, AT_ONCE = 15_000, 3, 20
 EPSILONS = ("0.5", "3", "50")
 _FROM_PAIRS = ("nltcs", "mushrooms")
+ASKS = ("logit", "marginal-effects")
+CELL = ("asks", "model", "table", "law", "epsilon")
 Array = NDArray[np.float64]
 
 
@@ -64,13 +74,14 @@ MODELS = {
 
 @dataclass(frozen=True, slots=True)
 class CoverageTrial(KeyedTrial):
-    """Some releases of a cell; ``table`` is yes or no."""
+    """Some releases of a cell; ``table`` is yes or no, ``asks`` one of `ASKS`."""
 
     model: str
     table: str
     law: str
     epsilon: str
     block: int
+    asks: str = "logit"
 
 
 def mushrooms(folder: Path) -> PublicData:
@@ -149,6 +160,46 @@ def fit_rows(x: Array, y: Array) -> tuple[Array, Array]:
     return beta / scale, np.sqrt(np.diag(np.linalg.inv(information))) / scale
 
 
+def fit_effects(x: Array, y: Array, places: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return the mean effects of the rows' own fit and their standard errors.
+
+    ``places`` are the columns of each regressor: one of a number, or those of its labels.
+    """
+    n, (beta, _) = len(x), fit_rows(x, y)
+    mu = 1 / (1 + np.exp(-x @ beta))
+    slope = mu * (1 - mu)
+    inverse = np.linalg.inv((x * slope[:, None]).T @ x)
+    effects, errors = [], []
+    for own in places:
+        for column in own:
+            if set(np.unique(x[:, column])) <= {0.0, 1.0}:
+                one, other = x.copy(), x.copy()
+                one[:, own] = other[:, own] = 0
+                one[:, column] = 1
+                up, down = (1 / (1 + np.exp(-each @ beta)) for each in (one, other))
+                h = up - down
+                each = one * (up * (1 - up))[:, None] - other * (down * (1 - down))[:, None]
+            else:
+                h = slope * beta[column]
+                each = x * (slope * (1 - 2 * mu) * beta[column])[:, None]
+                each[:, column] += slope
+            gradient = each.mean(axis=0)
+            effects.append(h.mean())
+            errors.append(np.sqrt(gradient @ inverse @ gradient + h.var() / n))
+    return np.array(effects), np.array(errors)
+
+
+def columns_of(study: Study, model: CoverageModel) -> list[list[int]]:
+    """Return the columns of each regressor in a design."""
+    names, found, start = [each.name for each in study.table.attributes], [], 1
+    for name in model.regressors:
+        known = labels_of(study, names.index(name))
+        size = 1 if known is None else len(known) - 1
+        found.append(list(range(start, start + size)))
+        start += size
+    return found
+
+
 def releases(
     study: Study, columns: Sequence[Column], trial: CoverageTrial, count: int
 ) -> Iterator[tuple[NDArray[np.int64], Published]]:
@@ -180,7 +231,12 @@ def run_trial(trial: CoverageTrial, count: int = AT_ONCE) -> Found:
     study = study_of(data, model, trial)
     columns = parse_rows(study.table, data.rows)
     x, y = designs(study, model, columns)
-    truth, _ = fit_rows(x, y)
+    places = columns_of(study, model)
+
+    def fit(x: Array, y: Array) -> tuple[Array, Array]:
+        return fit_rows(x, y) if trial.asks == "logit" else fit_effects(x, y, places)
+
+    truth, _ = fit(x, y)
     reference = {
         name: str((labels_of(study, 1 + place) or ("",))[0])
         for place, name in enumerate(model.regressors)
@@ -191,10 +247,13 @@ def run_trial(trial: CoverageTrial, count: int = AT_ONCE) -> Found:
     }
     start = perf_counter()
     for rows, published in releases(study, columns, trial, count):
-        answer = estimates(published).logit(
-            model.outcome, model.regressors, reference=reference, log=True
+        face = estimates(published)
+        answer = (
+            face.logit(model.outcome, model.regressors, reference=reference, log=True)
+            if trial.asks == "logit"
+            else face.marginal_effects(model.outcome, model.regressors, reference=reference)
         )
-        own, own_se = fit_rows(x[rows], y[rows])
+        own, own_se = fit(x[rows], y[rows])
         low, high = answer.conf_int().T
         for name, values in (
             ("estimate", answer.params),
@@ -204,7 +263,7 @@ def run_trial(trial: CoverageTrial, count: int = AT_ONCE) -> Found:
             found[name].append([None if np.isnan(each) else float(each) for each in values])
     seconds = (perf_counter() - start) / count
     return {
-        **{name: getattr(trial, name) for name in ("model", "table", "law", "epsilon", "block")},
+        **{name: getattr(trial, name) for name in (*CELL, "block")},
         "truth": truth.tolist(),
         "events": float(y.mean()),
         "seconds": seconds,
@@ -236,7 +295,7 @@ def summarise(trials: Sequence[Mapping[str, Any]]) -> Found:
         return [round(float(np.median(each)), 2) if len(each) else None for each in columns]
 
     return {
-        **{name: trials[0][name] for name in ("model", "table", "law", "epsilon")},
+        **{name: trials[0][name] for name in CELL},
         "events": round(trials[0]["events"], 4),
         "releases": len(low),
         "given": round(float(given.mean()), 3),
@@ -252,34 +311,39 @@ def summarise(trials: Sequence[Mapping[str, Any]]) -> Found:
 
 
 def all_trials(blocks: int) -> list[CoverageTrial]:
-    """Every setting, blocks of all settings in turn; two models also from pairs alone."""
+    """Every setting, blocks of all settings in turn; two models also from pairs alone.
+
+    Marginal effects are of tables, under Gaussian noise.
+    """
     return [
-        CoverageTrial(model, table, law, epsilon, block)
+        CoverageTrial(model, table, law, epsilon, block, asks)
+        for asks in ASKS
         for block in range(blocks)
         for model in MODELS
         for table in (("yes", "no") if model in _FROM_PAIRS else ("yes",))
         for law in LAWS
         for epsilon in EPSILONS
-        if table == "yes" or (law == "gaussian" and epsilon != "50")
+        if (table == "yes" or (law == "gaussian" and epsilon != "50"))
+        and (asks == "logit" or (table == "yes" and law == "gaussian" and epsilon != "50"))
     ]
 
 
 @click.command()
 @page_options("regressions")
 @click.option("--releases", "count", default=400, show_default=True, type=click.IntRange(AT_ONCE))
-def cli(path: Path, *, write: bool, count: int) -> None:
+@click.option("--asks", type=click.Choice(ASKS), multiple=True, default=ASKS)
+@click.option("--model", "models", type=click.Choice(list(MODELS)), multiple=True, default=MODELS)
+def cli(path: Path, *, write: bool, count: int, asks: Sequence[str], models: Sequence[str]) -> None:
     """Run what the file of trials lacks, and print a line for each cell."""
-    run_trials(all_trials(count // AT_ONCE), path, run=run_trial)
-    cells = [
-        summarise(each)
-        for each in group_runs(
-            read_runs(path).values(), ("model", "table", "law", "epsilon")
-        ).values()
+    chosen = [
+        each for each in all_trials(count // AT_ONCE) if each.asks in asks and each.model in models
     ]
+    run_trials(chosen, path, run=run_trial)
+    cells = [summarise(each) for each in group_runs(read_runs(path).values(), CELL).values()]
     for each in cells:
         click.echo(json.dumps(each))
     if write:
-        EVIDENCE.write_text(json.dumps({"cells": cells}, indent=1) + "\n", encoding="utf-8")
+        keep_cells(EVIDENCE, cells, known_by=CELL, order=lambda each: [each[n] for n in CELL])
 
 
 if __name__ == "__main__":

@@ -275,9 +275,9 @@ class Estimates:
             missing brings the indicator of that with it.
         variance
             How rows vary: ``constant``; ``bound``, the most that is possible (by default for
-            people); or ``sandwich`` (by default for a label), from a released table of all labels,
-            or else from the fitted field, which takes seconds; without either it is the bound, at
-            most 1/4. Not for these rows alone.
+            people's numbers); or ``sandwich`` (by default for a label), from a released table of
+            all labels, or else from the fitted field, which takes seconds; without either it is the
+            bound, at most 1/4. Not for these rows alone.
         reference
             The label that is left out, by attribute; by default the largest.
         progress

@@ -10,7 +10,9 @@ p (1 - p) <= 1/4; for a number, whatever its variance depends on, at most
 for a row a of (X'X)^-1 and the residual e, where the bounds of the schema say how large u and e
 can be; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1``, of the cells
 of a table that has all, or of rows that are drawn from the fitted field. Where an outcome is rare
-the bound is far too wide, so the sandwich is the default.
+the bound is far too wide, so the sandwich is the default. By person, cells and field are of a
+random row of a random person, and what a person's rows add together varies at most as c times one
+of them: so the sandwich is at least the variance, whatever rows of a person have in common.
 
 The interval of a coefficient is Fieller's set. With v what the other regressors leave of its own,
 ``R = v' A v`` and e the residual, the coefficient is ``beta_j R / R``, and at any value r ::
@@ -103,7 +105,7 @@ def estimate_ols(
     n, b = moments.n_rows, made.inverse @ made.vectors @ block.matrix @ y.coded(block)
     rest, freedom = y.coded(block) - b @ made.vectors, max(n - len(names), 1)
     rows = made.inverse / 4
-    robust = variance is None and y.label is not None and not (people or scope.these_rows)
+    robust = variance is None and y.label is not None and not scope.these_rows
     if robust or variance == "sandwich":
         taken = _of_table(moments, y, regressors, block, made.inverse, b)
         taken = taken or _of_field(moments, y, regressors, progress)

@@ -14,6 +14,7 @@ from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import compute_moments
+from dppca.common.kernel.moments.people import PeopleMoments
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from tests.support.coverage import Releases, without_noise
@@ -152,20 +153,28 @@ def test_of_people_intervals_are_as_wide_as_any_rows_of_the_same_moments_need(se
     assert asked.ols("y", ["x"], variance="bound").bse[1] > asked.ols("y", ["x"]).bse[1]
 
 
-def _rare(epsilon: str, *, seed: int, tables: Any = ()) -> tuple[Estimates, np.ndarray, np.ndarray]:
+def _rare(
+    epsilon: str, *, seed: int, tables: Any = (), **changes: Any
+) -> tuple[Estimates, np.ndarray, np.ndarray]:
     """6,000 rows of which 3 % are ill, more in some groups; design and outcome."""
     columns = [binary_of("sex", ["f", "m"]), categorical_of("region", ["n", "e", "s"])]
-    study = make_study([*columns, binary_of("ill", ["no", "yes"])], epsilon=epsilon, tables=tables)
+    attributes = [*columns, binary_of("ill", ["no", "yes"])]
+    study = make_study(attributes, epsilon=epsilon, tables=tables, **changes)
     rng = np.random.default_rng(seed)
     sex, region = rng.integers(0, 2, 6000), rng.choice(3, 6000, p=[0.5, 0.3, 0.2])
     ill = rng.random(6000) < 0.01 + 0.02 * sex + 0.03 * (region == 1)
     sums = accumulate_moments(study.table, [each.astype(np.int32) for each in (sex, region, ill)])
+    if changes:  # people of one row
+        sums = PeopleMoments(sums.n_rows, sums.packed)
     asked = estimates(Published(study, pooled_result(study, [sums], seed=seed)))
     return asked, sm.add_constant(np.column_stack([sex, region == 1, region == 2])), ill
 
 
-def test_of_a_label_the_default_is_the_sandwich_of_a_table_and_names_it() -> None:
-    asked, x, ill = _rare("1000", seed=3, tables=[{"table": ["sex", "region", "ill"]}])
+@pytest.mark.parametrize("changes", [{}, {"unit": "person", "max_rows_per_person": None}], ids=str)
+def test_of_a_label_the_default_is_the_sandwich_of_a_table_and_names_it(changes: Any) -> None:
+    """By person, too: the mean of what a person's rows add varies at most as one of them."""
+    tables = [{"table": ["sex", "region", "ill"]}]
+    asked, x, ill = _rare("1000", seed=3, tables=tables, **changes)
     found = asked.ols("ill", ["sex", "region"], reference={"region": "n"})
     true = sm.OLS(ill.astype(float), x).fit(cov_type="HC0").bse
     np.testing.assert_allclose(found.bse, true, rtol=0.02)
