@@ -123,10 +123,17 @@ def _approve(file: Path, key: Path, output: Path | None, *, as_json: bool) -> No
 @click.option("--ca", type=FILE, help="The authority's certificate.")
 @click.option("--crl", type=FILE, help="The authority's revocation list.")
 @click.option("--since", type=FILE, help="An earlier audit.json of the site, which you have kept.")
+@output_file("--page", help="Also write it as a page that prints on A4 (.html).", law=FileLaw())
 @prints("dppca.common.verification.audit.report:AuditReport")
 @click.argument("file", type=FILE)
 def _audit(
-    file: Path, ca: Path | None, crl: Path | None, since: Path | None, *, as_json: bool
+    file: Path,
+    ca: Path | None,
+    crl: Path | None,
+    since: Path | None,
+    page: Path | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Check the record of a site, and say what it shows.
 
@@ -141,12 +148,15 @@ def _audit(
       dppca-verify audit audit-2026/audit.json --ca ca.pem --since audit-2025/audit.json
     """
     from dppca.common.kernel.attestation.verify import read_authority, read_revoked
+    from dppca.common.kernel.durable.files import SHARED, write_file
     from dppca.common.kernel.errors import ChainError, ExitCode, NotApprovedError
-    from dppca.common.verification.audit.report import audit_text, check_audit
+    from dppca.common.verification.audit.report import audit_page, audit_text, check_audit
 
     authority = read_authority(ca)
     revoked = read_revoked(crl, ca=authority)
     report = check_audit(file, ca=authority, revoked=revoked, since=since)
+    if page is not None:
+        write_file(page, audit_page(report, ca=ca).encode(), mode=SHARED)
     emit(report, audit_text(report, ca=ca), as_json=as_json)
     if report.unsigned:
         return NotApprovedError.exit_code

@@ -17,7 +17,7 @@ from dppca.common.kernel.documents.values import DecimalText, DigestText, TimeTe
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.verification.audit.chain import Chain, Spent
-from dppca.common.verification.audit.form import AuditDocument, PastLook, read_audit
+from dppca.common.verification.audit.form import AUDIT, AuditDocument, PastLook, read_audit
 from dppca.common.verification.audit.looks import find_replaced, require_continued, require_looks
 from dppca.common.verification.audit.people import SignedEntry, SignedRecord, roles_by_digest
 
@@ -165,10 +165,38 @@ def _replay(document: AuditDocument) -> tuple[Chain, SignedRecord]:
 
 def audit_text(report: AuditReport, *, ca: Path | None) -> str:
     """Say in words what holds of a bundle, and what does not."""
-    return "\n".join(map(one_line, _lines(report, ca=ca)))
+    return "\n".join(one_line(line) for _, lines in _parts(report, ca=ca) for line in lines)
 
 
-def _lines(report: AuditReport, *, ca: Path | None) -> Iterator[str]:
+def audit_page(report: AuditReport, *, ca: Path | None) -> str:
+    """Return the same words as a page that prints on A4; it loads nothing."""
+    from dppca.common.verification.dossier.sheets import Fact, Section, Sheet
+    from dppca.common.verification.dossier.writing import html_page
+
+    def fact(line: str) -> Fact:
+        name, _, text = one_line(line.strip()).partition(": ")
+        return Fact(name, text, AUDIT)
+
+    sections = tuple(
+        Section(heading, tuple(map(fact, found)))
+        for heading, lines in _parts(report, ca=ca)
+        if (found := list(lines))
+    )
+    whose = "Checked here, by who printed it, not by the site: what the site signed, and no more."
+    title, origin = f"Record of site {report.owner}", f"{AUDIT}, SHA-256 {report.sha256}"
+    return html_page(Sheet(title, whose, sections, origin))
+
+
+def _parts(report: AuditReport, *, ca: Path | None) -> Iterator[tuple[str, Iterator[str]]]:
+    """Headings of the page, each with its lines of text."""
+    yield "The record", _record_lines(report, ca)
+    yield "What was spent", map(_population_line, report.populations)
+    yield "Who signs", _roles_lines(report)
+    yield "What left or was charged", _release_lines(report)
+    yield "Exports before it, and certificates", _look_lines(report)
+
+
+def _record_lines(report: AuditReport, ca: Path | None) -> Iterator[str]:
     if report.authority is None:
         yield f"{UNVOUCHED}: {UNVOUCHED_WHY} --ca"
     yield f"export {report.number} of site {report.owner}, {report.time}, SHA-256 {report.sha256}"
@@ -185,11 +213,15 @@ def _lines(report: AuditReport, *, ca: Path | None) -> Iterator[str]:
         )
     else:
         yield f"  it continues export {report.continues}, which you hold"
-    yield from map(_population_line, report.populations)
-    yield from _roles_lines(report)
+
+
+def _release_lines(report: AuditReport) -> Iterator[str]:
     yield from map(_release_line, report.releases)
     if report.unsigned:
         yield f"  SIGNATURES ARE MISSING: entries {', '.join(map(str, report.unsigned))}"
+
+
+def _look_lines(report: AuditReport) -> Iterator[str]:
     for each in report.looks:
         asked = f" for {each.caller}" if each.caller else ""
         other = "; ITS LEDGER IS NO PART OF THIS ONE" if each.number in report.replaced else ""

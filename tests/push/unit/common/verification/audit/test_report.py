@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 
-from dppca.common.kernel.errors import LedgerError
+from dppca.common.kernel.errors import LedgerError, SettingError
+from dppca.common.verification.audit.form import AUDIT
 from dppca.common.verification.audit.report import audit_text
 from dppca.common.verification.cli import cli
 from dppca.owner.cli import cli as owner
@@ -122,6 +125,26 @@ def test_an_export_waits_for_the_command_that_has_the_ledger(
     assert (code, found["error"]["class"]) == (LedgerError.exit_code, "LedgerError")
     assert not (tmp_path / "no").exists()
     assert not (audited.folder / "looks.jsonl").exists()
+
+
+def test_the_page_says_what_the_text_says_and_loads_nothing(
+    audited: AuditedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_USER", "<b>anna</b>\x1b[31m")
+    first, page = audited.export(tmp_path / "first"), tmp_path / "page.html"
+    second, ca = audited.export(tmp_path / "second"), audited.folder / "ca.pem"
+    asked = ("audit", second, "--ca", ca, "--since", first)
+    code, text, _ = run_here(cli, *asked, "--page", page)
+    assert code == 0
+    written = page.read_text()
+    shown = unescape(re.sub(r"<[^>]*>", "", written.split("<body>")[1])).replace(f" ({AUDIT})", "")
+    for line in text.splitlines():
+        name, _, rest = line.strip().partition(": ")
+        assert f"{name}: {rest}" in shown, line
+    assert "size: A4" in written
+    assert not re.search(r"<b>anna|\x1b|<script|src=|href=|url\(", written)
+    code, _, said = run_here(cli, *asked, "--page", page)
+    assert (code, page.read_text()) == (SettingError.exit_code, written), said
 
 
 def test_without_an_authority_nobody_vouches(audited: AuditedSite, tmp_path: Path) -> None:
