@@ -59,7 +59,7 @@ from dppca.common.kernel.privacy.release import MaskedClaims
 from dppca.common.kernel.study import Study, Trust
 from dppca.curator.study.lifecycle import Transition, next_state
 from dppca.curator.study.sealed_set import make_terms
-from dppca.curator.study.seen_roles import SeenRoles, require_newest
+from dppca.curator.study.seen_roles import SeenRoles, require_as_seen
 from dppca.curator.study.study_record import (
     MAX_LEDGER_LENGTH,
     Contribution,
@@ -271,4 +271,4 @@ def _check_receipt(
         require_signatories(study, header.release)
     except ReceiptError as error:
         raise SchemaMismatchError(str(error)) from error
-    require_newest(header.owner, header.release.consent, seen)
+    require_as_seen(header.owner, header.release.consent, seen)

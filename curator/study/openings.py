@@ -50,7 +50,7 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
-from dppca.curator.study.seen_roles import SeenRoles, require_newest
+from dppca.curator.study.seen_roles import SeenRoles, require_as_seen
 from dppca.curator.study.study_record import (
     StoredConsent,
     StoredOpening,
@@ -205,7 +205,7 @@ def _with_consent(
     consent = _read_consent(opener, content)
     require_opening_people(record.study, opener, digest, consent)
     if consent is not None:
-        require_newest(opener, consent, seen)
+        require_as_seen(opener, consent, seen)
     if not content:
         return record
     together = sorted((*record.consents, StoredConsent(opener, content)), key=_by_opener)

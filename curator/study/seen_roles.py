@@ -39,7 +39,7 @@ class SeenRoles:
         return cls(last["version"], hashlib.sha256(canonical_json(last)).digest())
 
 
-def require_newest(owner: str, consent: object, seen: SeenRoles | None) -> None:
+def require_as_seen(owner: str, consent: object, seen: SeenRoles | None) -> None:
     """Raise `SignatureError` if an owner sends less than was seen of it.
 
     ``consent`` is what people signed, which the study asks for (`require_people`); None if the

@@ -40,7 +40,7 @@ from dppca.common.verification.approving import ReadProposal, describe_statement
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.seen_roles import SeenRoles, require_newest
+from dppca.curator.study.seen_roles import SeenRoles, require_as_seen
 from dppca.curator.study.study_record import (
     Contribution,
     Header,
@@ -430,10 +430,10 @@ def test_a_second_certificate_for_the_sites_name_contributes_where_nobody_is_pin
     with pytest.raises(SignatureError, match="lacks signatures"):
         admit(site, header)
     plain = make_study("small")
-    release = drawn(plain, Reservation(1, "", b"j" * 16, request_of(plain)))
-    envelope = contributions.sign_release(OWNER, release.receipt.canonical_bytes(), thief)
+    made = drawn(plain, Reservation(1, "", b"j" * 16, request_of(plain)))
+    envelope = contributions.sign_release(OWNER, made.receipt.canonical_bytes(), thief)
     alone = open_release(envelope, OWNER, KnownParties(authority().pem))
-    header = Header(alone, len(release.payload()), LedgerHead(99, b"h" * 32))
+    header = Header(alone, len(made.payload()), LedgerHead(99, b"h" * 32))
     record, noise = lifecycle.create(None, plain, now=DAY), calibrate(plain)
     knows = OwnerHistory(roles=SeenRoles.of(site.consent))
     for history, is_taken in ((OwnerHistory(), True), (knows, False)):
@@ -559,9 +559,9 @@ def test_roles_older_than_the_curator_has_seen_sign_nothing(tmp_path: Path) -> N
 
     branch = SeenRoles(2, b"b" * 32)  # version 3 names another one as its previous
     with pytest.raises(SignatureError, match="which those do not follow"):
-        require_newest(OWNER, newer.consent, branch)
+        require_as_seen(OWNER, newer.consent, branch)
     own = SeenRoles.of(late.release.consent)
-    require_newest(OWNER, newer.consent, own)
+    require_as_seen(OWNER, newer.consent, own)
     for roles in (seen, SeenRoles(1, b"b" * 32)):
         with pytest.raises(SignatureError, match="under roles of version 1"):
             admit_with(roles)
