@@ -84,7 +84,7 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
     contents = []
     if not folder.folder.is_dir():
         raise IdentityError(f"no folder {folder.folder}: name the one with your certificate.pem")
-    for path, (origin, parse) in origins.items():
+    for path, (origin, _) in origins.items():
         try:
             contents.append(path.read_bytes().removeprefix(BOM_UTF8))  # gRPC takes none
         except OSError as error:
@@ -95,8 +95,9 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
                     "`dppca-curator pki issue` makes a folder for a curator or an operator"
                 )
             raise IdentityError(f"cannot read {path} ({reason}): {origin}") from error
+    for (path, (origin, parse)), content in zip(origins.items(), contents, strict=True):
         try:
-            parse(contents[-1])
+            parse(content)
         except x509_faults() as error:
             fault = "is damaged, locked by a password or not PEM"
             raise IdentityError(f"{path} {fault}: {origin}") from error
