@@ -64,7 +64,7 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
-from dppca.curator.study.study_record import Header, LedgerHead, StudyRecord
+from dppca.curator.study.study_record import Header, LedgerHead, OwnerHistory, StudyRecord
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, make_joined_receipt
 
 ANSWER_MARGIN_S = 0.25
@@ -99,14 +99,15 @@ class FederationService(rpc.FederationServicer):
             note_version(request.greeting, caller, self.refusals)
         records = [record for record in self._studies.store.studies() if is_visible(caller, record)]
         records, has_more = study_page(records, most=request.most, after=request.after)
-        seen = self._studies.store.history(caller.name).chain if caller.is_owner else None
-        length, head = chain_to_wire(seen)
+        seen = self._studies.store.history(caller.name) if caller.is_owner else OwnerHistory()
+        length, head = chain_to_wire(seen.chain)
         return pb.ListStudiesResponse(
             studies=[study_summary(record, caller, self._is_heard) for record in records],
             ledger_length=length,
             ledger_head=head,
             has_more=has_more,
             greeting=self._studies.greet(),
+            roles_version=0 if seen.roles is None else seen.roles.version,
         )
 
     @unary(Role.OWNER, Role.OPERATOR, Role.AUDITOR)

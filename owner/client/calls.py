@@ -200,6 +200,7 @@ class CuratorClient(CuratorConnection):
             ),
             pages[-1].ledger_length,
             pages[-1].ledger_head,
+            pages[-1].roles_version,
         )
 
     def contributions(

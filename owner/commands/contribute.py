@@ -33,7 +33,7 @@ from dppca.owner.ledger.database import Ledger, StoredRelease
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release
-from dppca.owner.ledger.pins import find_consent_of, require_pinned
+from dppca.owner.ledger.pins import find_consent_of, require_pinned, require_seen
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import (
@@ -170,6 +170,7 @@ class AskedContribution:
         if also is not None and also.opening and self.site.name not in (study.openers or {}):
             raise SettingError(f"study {study.name} asks this site to open nothing")
         require_pinned(history.approvals, study, self.site.name)
+        require_seen(history.approvals, study, self.site.name, self.view.roles_version)
         data_set = choose_data_set(study, history, self.policy, options.data_set_name)
         require_said(study, data_set)
         agreement = agree(self.site, study, digest=options.digest)

@@ -79,11 +79,16 @@ class ContributionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CuratorView:
-    """A curator's record of this site: contributions, and the chain it has seen (0: none)."""
+    """A curator's record of this site.
+
+    Contributions, the chain that it has seen, and the version of the newest roles under which
+    people of this site signed (0: none).
+    """
 
     releases: tuple[ContributionRecord, ...] = ()
     length: int = 0
     head: bytes = b""
+    roles_version: int = 0
 
     def unknown_to(self, history: History) -> tuple[ContributionRecord, ...]:
         """Contributions that the ledger does not contain."""

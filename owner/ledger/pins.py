@@ -37,6 +37,26 @@ def require_pinned(approvals: Approvals, study: Study, owner: str) -> None:
     _chain(approvals, pin, roles)
 
 
+def require_seen(approvals: Approvals, study: Study, owner: str, seen: int) -> None:
+    """Raise `StudyError` for what a curator refuses that has ``seen`` roles of this version (or 0).
+
+    That is a study that pins nobody here, and older roles here; it is said before a charge.
+    """
+    version = 0 if approvals.in_force is None else approvals.in_force.document.version
+    settle = "`dppca-curator owner settle`. Nothing was drawn or charged by this command"
+    if seen and owner not in (study.signatories or {}):
+        raise StudyError(
+            f"study {study.name} pins nobody of {owner}, whose people its curator saw sign: it "
+            "takes no contribution to it. Ask the operator for one that pins them, or, if nobody "
+            f"signs here any more, for {settle}"
+        )
+    if version < seen:
+        raise StudyError(
+            f"the curator has seen roles of {owner} of version {seen}; the newest here are of "
+            f"version {version}. If that is right, ask the operator for {settle}"
+        )
+
+
 def find_consent_of(
     approvals: Approvals, study: Study, owner: str, consent: str
 ) -> dict[str, Any] | None:

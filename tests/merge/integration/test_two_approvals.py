@@ -196,6 +196,7 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
 ) -> None:
     begin(site, keys)
     digest = site.run("proposals")[1]["roles_sha256"]
+    older = curator.begin(site.name, name="before-anybody-signed")
     study = curator.begin(site.name, signatories={site.name: {"needed": 2, "roles": digest}})
     assert error_of(site.contribute(study))[0] == NOT_APPROVED
     approve(site, keys, "anna")
@@ -227,6 +228,10 @@ def test_a_study_that_pins_the_people_takes_nothing_without_them(
     with pytest.raises(grpc.RpcError) as unpinned:
         curator.begin(site.name)
     assert unpinned.value.details() == StudyError.public
+    charged = site.run("budget")[1]["ledger"]["entries"]
+    code, said = error_of(site.contribute(older))
+    assert (code, "pins nobody" in said) == (StudyError.exit_code, True)
+    assert site.run("budget")[1]["ledger"]["entries"] == charged, "refused before any charge"
 
     model = keys.parent / "model.skops"
     asked = (

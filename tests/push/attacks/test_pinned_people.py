@@ -51,7 +51,7 @@ from dppca.curator.study.study_record import (
 from dppca.owner.ledger.approvals import Approvals
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
-from dppca.owner.ledger.pins import find_consent_of, require_pinned
+from dppca.owner.ledger.pins import find_consent_of, require_pinned, require_seen
 from tests.support.census import sign_document
 from tests.support.certificates import new_authority
 from tests.support.checkout import ROOT
@@ -364,6 +364,23 @@ def test_a_site_refuses_a_pin_that_it_cannot_meet_before_it_reads_a_row() -> Non
         require_pinned(site.approvals, make_study("small", signatories=others), OWNER)
     with pytest.raises(StudyError, match="before its roles"):
         find_consent_of(site.approvals, site.study, OWNER, "")
+
+
+def test_a_site_refuses_before_a_charge_what_a_curator_that_saw_its_roles_refuses() -> None:
+    site, plain = changed(), make_study("small")
+    for approvals, study, seen_version in (
+        (Approvals(), plain, 0),
+        (site.approvals, plain, 0),
+        (site.approvals, site.study, 1),
+        (site.approvals, site.study, 3),
+    ):
+        require_seen(approvals, study, OWNER, seen_version)
+    with pytest.raises(StudyError, match="pins nobody of owner-1"):
+        require_seen(site.approvals, plain, OWNER, 1)
+    with pytest.raises(StudyError, match=r"version 4; the newest here are of version 3\."):
+        require_seen(site.approvals, site.study, OWNER, 4)
+    with pytest.raises(StudyError, match=r"the newest here are of version 0\."):
+        require_seen(Approvals(), site.study, OWNER, 1)
 
 
 def test_roles_that_change_again_and_again_ask_for_a_new_pin() -> None:
