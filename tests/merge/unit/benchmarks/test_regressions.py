@@ -12,7 +12,8 @@ from benchmarks.studies import ROOT, PublicData
 from tests.support.studies import binary_of
 
 FALSE_ALARMS = 0.0  # all noise has a seed
-CELLS: list[dict[str, Any]] = json.loads(EVIDENCE.read_text())["cells"]
+KEPT: list[dict[str, Any]] = json.loads(EVIDENCE.read_text())["cells"]
+CELLS = [each for each in KEPT if each["asks"] == "logit"]
 ROWS = {
     ("nltcs", "yes"): "| NLTCS, three related disabilities",
     ("nltcs", "no"): "| the same without a table",
@@ -51,6 +52,12 @@ def test_every_cell_that_is_given_whole_covers() -> None:
     assert min(each["coverage"] for each in CELLS if each["releases"] >= 20) >= 0.88
     strong = [each for each in CELLS if each["epsilon"] == "50" and each["table"] == "yes"]
     assert max(width for each in strong for width in each["width"]) <= 1.05
+
+
+def test_marginal_effects_of_the_record_cover() -> None:
+    effects = [each for each in KEPT if each["asks"] == "marginal-effects"]
+    assert [each["releases"] * each["given"] for each in effects] == [400, 400]
+    assert min(each["coverage"] for each in effects) >= 0.94
 
 
 def test_a_cell_is_that_of_a_small_table(monkeypatch: pytest.MonkeyPatch) -> None:
