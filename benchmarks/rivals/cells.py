@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.environments import GuestError, PatienceError
 from benchmarks.experiment import Found, group_runs, mean_and_error, read_runs, run_trials
 
 RUN = ("key", "split", "fault")
+Seeds = Sequence[tuple[int, int]]
+"""Of releases: the split, and a number in it."""
 _SLOW = "not done in"
 
 
@@ -57,6 +59,58 @@ def cross(
         facts = dict(zip(varied, values, strict=True))
         if only.lower() in facts["contestant"].lower():
             yield RivalRun(facts, partial(run, **facts))
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """One line of a table whose cells are many releases each.
+
+    Attributes
+    ----------
+    neighbours
+        Empty where nothing is private.
+    releases
+        In each of the splits.
+    """
+
+    name: str
+    neighbours: str
+    releases: int
+    epsilons: tuple[str, ...]
+
+
+_Maker = TypeVar("_Maker", bound=Maker)
+
+
+def cross_makers(
+    makers: Iterable[_Maker],
+    run: Callable[[_Maker, str, Seeds], Found],
+    subject: str,
+    *,
+    splits: int,
+    only: str,
+) -> Iterator[RivalRun]:
+    """All cells of a table; each split has releases of its own, whose seeds ``run`` is given."""
+    for who in makers:
+        varied = {
+            "subject": [subject],
+            "contestant": [who.name],
+            "neighbours": [who.neighbours],
+            "epsilon": who.epsilons,
+            "split": range(splits),
+        }
+        yield from cross(partial(_run_known, run, who), varied, only=only)
+
+
+def _run_known(
+    run: Callable[[_Maker, str, Seeds], Found],
+    who: _Maker,
+    *,
+    epsilon: str,
+    split: int,
+    **_: Any,
+) -> Found:
+    return run(who, epsilon, [(split, number) for number in range(who.releases)])
 
 
 def read_cells(cells: Sequence[RivalRun], path: Path) -> list[Found]:

@@ -22,7 +22,7 @@ count a row added or removed, the others a row replaced; ours is measured for bo
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -35,7 +35,7 @@ from benchmarks.experiment import Found
 from benchmarks.performance.registry import GUEST
 from benchmarks.releases import plain_attributes
 from benchmarks.rivals import synthetic
-from benchmarks.rivals.cells import RivalRun, cross
+from benchmarks.rivals.cells import Maker, RivalRun, cross_makers
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.rivals.ours_guest import pool_rows
 from benchmarks.studies import ROOT
@@ -80,19 +80,9 @@ _PATIENCE_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalMaker:
-    """One line of the table.
+class IntervalMaker(Maker):
+    """One line of the table."""
 
-    Attributes
-    ----------
-    neighbours
-        Empty where nothing is private.
-    releases
-        In each of the splits.
-    """
-
-    name: str
-    neighbours: str
     releases: int = 40
     epsilons: tuple[str, ...] = EPSILONS
 
@@ -115,19 +105,7 @@ MAKERS = (
 
 def list_cells(*, splits: int, only: str) -> Iterator[RivalRun]:
     """All cells of the table; each split has releases of its own."""
-    for who in MAKERS:
-        varied = {
-            "subject": [SUBJECT],
-            "contestant": [who.name],
-            "neighbours": [who.neighbours],
-            "epsilon": who.epsilons,
-            "split": range(splits),
-        }
-        yield from cross(partial(_run_known, who), varied, only=only)
-
-
-def _run_known(who: IntervalMaker, *, epsilon: str, split: int, **_: Any) -> Found:
-    return run_maker(who, epsilon, [(split, number) for number in range(who.releases)])
+    yield from cross_makers(MAKERS, run_maker, SUBJECT, splits=splits, only=only)
 
 
 def run_maker(who: IntervalMaker, epsilon: str, seeds: Sequence[tuple[int, int]]) -> Found:

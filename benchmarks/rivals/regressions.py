@@ -21,10 +21,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from benchmarks.experiment import Found
 from benchmarks.regressions import fit_rows
 from benchmarks.releases import label_attribute, numeric_attribute
 from benchmarks.rivals import synthetic
-from benchmarks.rivals.cells import RivalRun, cross
+from benchmarks.rivals.cells import Maker, RivalRun, cross_makers
 from benchmarks.rivals.estimates import (
     CHECKOUT,
     DIFFPRIVLIB,
@@ -100,11 +99,9 @@ MODELS = (
 
 
 @dataclass(frozen=True, slots=True)
-class SlopeMaker:
-    """One line of the table; ``releases`` are in each of the splits."""
+class SlopeMaker(Maker):
+    """One line of the table."""
 
-    name: str
-    neighbours: str
     releases: int = 20
     epsilons: tuple[str, ...] = EPSILONS
 
@@ -122,19 +119,7 @@ MAKERS = (
 
 def list_cells(*, splits: int, only: str) -> Iterator[RivalRun]:
     """All cells of the table; each split has releases of its own."""
-    for who in MAKERS:
-        varied = {
-            "subject": [SUBJECT],
-            "contestant": [who.name],
-            "neighbours": [who.neighbours],
-            "epsilon": who.epsilons,
-            "split": range(splits),
-        }
-        yield from cross(partial(_run_known, who), varied, only=only)
-
-
-def _run_known(who: SlopeMaker, *, epsilon: str, split: int, **_: Any) -> Found:
-    return run_maker(who, epsilon, [(split, number) for number in range(who.releases)])
+    yield from cross_makers(MAKERS, run_maker, SUBJECT, splits=splits, only=only)
 
 
 def run_maker(who: SlopeMaker, epsilon: str, seeds: Sequence[tuple[int, int]]) -> Found:

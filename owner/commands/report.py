@@ -21,14 +21,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dppca.common.analysis.estimates.answers import EstimateAnswer
-    from dppca.common.analysis.field.missed import Missed
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
     from dppca.owner.release.reading import ShowProgress
     from dppca.owner.site.config import Site
     from dppca.owner.site.policy import DataSet
-    from dppca.owner.synthesis.report.comparison import CodedTable
     from dppca.owner.synthesis.report.page import Compared
     from dppca.owner.synthesis.visible_relations import VisibleRelations
 
@@ -73,6 +70,10 @@ def compare_with_own_rows(
     progress: ShowProgress,
 ) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
     """Return a comparison, and a function that draws its pictures (SVG, by their subject)."""
+    from dppca.common.analysis.estimates.face import estimates
+    from dppca.common.analysis.estimates.questions import answer_study
+    from dppca.common.analysis.rows.agreement import compare_with_release
+    from dppca.common.kernel.attestation.results import Published
     from dppca.owner.records.table import open_table
     from dppca.owner.synthesis.report.comparison import code_table, compare, count_parts
     from dppca.owner.synthesis.report.page import Compared, biplot, marginal_panels, pair_plot
@@ -82,9 +83,9 @@ def compare_with_own_rows(
     with progress(READING, table.n_rows + theirs.n_rows, unit="rows") as bar:
         real = code_table(table, rng, progress=bar.advance)
         synthetic = code_table(theirs, rng, progress=bar.advance)
-    kept = None
-    if components_path(site, study.name).is_file():
-        kept = kept_result(site, study)[0].rounds(study)[0].result
+    has_result = components_path(site, study.name).is_file()
+    result = kept_result(site, study)[0] if has_result else None
+    kept = None if result is None else result.rounds(study)[0].result
     coded = None if kept is None else _coded(study, source)
     with progress(COMPARING, count_parts(targets), unit="parts") as bar:
         quality = compare(
@@ -120,30 +121,10 @@ def compare_with_own_rows(
         figures,
         summary,
         nothing or "",
-        _missed(site, study, synthetic),
-        _own_answers(site, study),
+        () if result is None else compare_with_release(result, study, synthetic.columns),
+        () if result is None else tuple(answer_study(estimates(Published(study, result)))),
     )
     return compared, draw
-
-
-def _missed(site: Site, study: Study, synthetic: CodedTable) -> tuple[Missed, ...]:
-    """Return what synthetic rows miss of the release; nothing if this site keeps no components."""
-    from dppca.common.analysis.rows.agreement import compare_with_release
-
-    if not components_path(site, study.name).is_file():
-        return ()
-    return compare_with_release(kept_result(site, study)[0], study, synthetic.columns)
-
-
-def _own_answers(site: Site, study: Study) -> tuple[EstimateAnswer, ...]:
-    """Answer the study's own questions; nothing if this site keeps no components."""
-    from dppca.common.analysis.estimates.face import estimates
-    from dppca.common.analysis.estimates.questions import answer_study
-    from dppca.common.kernel.attestation.results import Published
-
-    if not components_path(site, study.name).is_file():
-        return ()
-    return tuple(answer_study(estimates(Published(study, kept_result(site, study)[0]))))
 
 
 def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:
